@@ -1,0 +1,51 @@
+"""Which inputs of the break-even arithmetic cannot be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from spectune.errors import InputProblems, Problem
+
+
+def check_inputs(
+    *,
+    baseline_tok_s: float,
+    cycle_ms: float,
+    accept_length: float,
+    num_steps: int | None,
+    targets: Sequence[float],
+    measured_tok_s: float | None,
+) -> None:
+    """Refuse what no engine can have measured.
+
+    Raises:
+        InputProblems: Every input that cannot be, all at once.
+    """
+    positive = [("baseline (tok/s)", baseline_tok_s), ("cycle (ms)", cycle_ms), ("accept length", accept_length)]
+    positive += [("target (tok/s)", target) for target in targets]
+    if measured_tok_s is not None:
+        positive.append(("measured speed (tok/s)", measured_tok_s))
+    problems = [
+        Problem(f"{name} must be a positive number, but got {value:g}")
+        for name, value in positive
+        if not (math.isfinite(value) and value > 0.0)
+    ]
+    problems += [Problem(message) for message in _impossible(accept_length, num_steps)]
+    if problems:
+        raise InputProblems(problems)
+
+
+def _impossible(accept_length: float, num_steps: int | None) -> Iterator[str]:
+    if 0.0 < accept_length < 1.0:
+        yield (
+            f"accept length counts the bonus token and is at least 1.0, but got {accept_length:g}; "
+            "if this is an accept rate, the length is 1 + rate × (draft tokens − 1)"
+        )
+    if num_steps is not None and num_steps < 1:
+        yield f"steps must be at least 1, but got {num_steps}; without a step there is no speculation"
+    elif num_steps is not None and accept_length > num_steps + 1:
+        yield (
+            f"{num_steps} steps give an accept length of {num_steps + 1} at most, but got {accept_length:g}; "
+            "check the steps the engine really used"
+        )

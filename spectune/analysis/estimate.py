@@ -1,0 +1,151 @@
+"""A figure with its interval, and the arithmetic that keeps the interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from spectune.bench.precision import t_quantile
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A figure and the interval that holds its true value with 95 % confidence, unless stated otherwise.
+
+    Attributes:
+        est: The figure itself.
+        lo: Lower end of the interval; −inf when nothing is known of it.
+        hi: Upper end of the interval; +inf when nothing is known of it.
+    """
+
+    est: float
+    lo: float
+    hi: float
+
+    def __post_init__(self) -> None:
+        assert self.lo <= self.est <= self.hi, f"an interval must hold its estimate, but got {self}"
+
+    @classmethod
+    def exactly(cls, value: float) -> Estimate:
+        """A figure known without error, as the accept length 1.0 without speculation."""
+        return cls(value, value, value)
+
+    @classmethod
+    def around(cls, value: float, lo: float, hi: float) -> Estimate:
+        """A figure and percentiles of it; a percentile on the wrong side of the figure becomes the figure."""
+        return cls(value, min(lo, value), max(hi, value))
+
+    @property
+    def relative_half_width(self) -> float:
+        """Half the interval divided by the figure (0.015 = ±1.5 %); infinite for a figure of zero."""
+        if self.lo == self.hi:
+            return 0.0
+        return (self.hi - self.lo) / 2.0 / abs(self.est) if self.est else math.inf
+
+    def scaled(self, factor: float) -> Estimate:
+        """The figure in another unit; the factor is positive."""
+        assert factor > 0.0
+        return Estimate(self.est * factor, self.lo * factor, self.hi * factor)
+
+    def to_json(self) -> list[float | None]:
+        """`[est, lo, hi]`, an unknown end as null."""
+        return [self.est, *(end if math.isfinite(end) else None for end in (self.lo, self.hi))]
+
+    @classmethod
+    def from_json(cls, data: Sequence[float | None]) -> Estimate:
+        """Read what `to_json` wrote.
+
+        Raises:
+            ValueError: If it is not three numbers in that order, the first of them known.
+        """
+        if len(data) != 3 or data[0] is None:
+            raise ValueError(f"an estimate must be [est, lo, hi], but got {data!r}")
+        est, lo, hi = data
+        return cls(est, -math.inf if lo is None else lo, math.inf if hi is None else hi)
+
+
+def ratio(top: Estimate, bottom: Estimate) -> Estimate:
+    """Quotient of two independent positive figures.
+
+    The intervals are read on the log scale and their half-widths added in quadrature (MOVER, Donner and Zou 2012):
+    ln lo = ln r − √(ln²(top/top.lo) + ln²(bottom.hi/bottom)), and the mirror image for hi.
+    """
+    assert top.est > 0.0, "a ratio of speeds needs positive figures"
+    assert bottom.est > 0.0, "a ratio of speeds needs positive figures"
+    value = top.est / bottom.est
+    down = math.hypot(_log_distance(top.est, top.lo), _log_distance(bottom.hi, bottom.est))
+    up = math.hypot(_log_distance(top.hi, top.est), _log_distance(bottom.est, bottom.lo))
+    return Estimate(value, value * math.exp(-down), value * math.exp(up))
+
+
+def _log_distance(above: float, below: float) -> float:
+    """Natural log of above/below, infinite where an end of an interval is unknown or not positive."""
+    if below <= 0.0 or math.isinf(above):
+        return math.inf
+    return math.log(above / below)
+
+
+def batch_means(samples: Sequence[float], confidence: float = 0.95) -> Estimate:
+    """Mean of equally long windows with its t interval (the method of batch means, Law and Kelton, section 9.5.3).
+
+    Args:
+        samples: One figure per window, at least one.
+        confidence: Coverage of the interval.
+
+    Returns:
+        The mean; its interval is unbounded when there is one window only.
+    """
+    assert samples, "a mean of no window does not exist"
+    mean = math.fsum(samples) / len(samples)
+    if len(samples) < 2:
+        return Estimate(mean, -math.inf, math.inf)
+    deviation = math.sqrt(math.fsum((sample - mean) ** 2 for sample in samples) / (len(samples) - 1))
+    half = t_quantile(0.5 + confidence / 2.0, len(samples) - 1) * deviation / math.sqrt(len(samples))
+    return Estimate(mean, mean - half, mean + half)
+
+
+def bootstrap(
+    totals: Callable[[Floats], Floats],
+    rows: Floats,
+    strata: Sequence[str],
+    *,
+    seed: int,
+    resamples: int = 400,
+    confidence: float = 0.95,
+) -> Estimate:
+    """Percentile bootstrap over requests, within strata because the workload fixes the mix of classes.
+
+    Drawing n out of n understates the variance of a stratum by (n−1)/n; every deviation from the estimate is widened
+    by √(n/(n−strata)) for it (Efron and Tibshirani, *An Introduction to the Bootstrap*, section 5.3).
+
+    Args:
+        totals: Maps column sums, shape (…, columns), to the figure, shape (…).
+        rows: What each request contributes, shape (requests, columns).
+        strata: The class of each request.
+        seed: Makes the result repeatable.
+        resamples: Number of resamples.
+        confidence: Coverage of the interval.
+
+    Returns:
+        The figure of all rows; its interval is unbounded when every stratum has one request only.
+    """
+    assert len(rows) == len(strata) > 0, "a bootstrap needs at least one request, and a class for each"
+    value = float(totals(rows.sum(axis=0)))
+    groups = [np.flatnonzero(np.asarray(strata) == name) for name in sorted(set(strata))]
+    spare = len(rows) - len(groups)
+    if spare == 0:
+        return Estimate(value, -math.inf, math.inf)
+    rng = np.random.default_rng(seed)
+    sums = np.zeros((resamples, rows.shape[1]))
+    for group in groups:
+        sums += rows[group][rng.integers(len(group), size=(resamples, len(group)))].sum(axis=1)
+    spread = (totals(sums) - value) * math.sqrt(len(rows) / spare)
+    tail = (1.0 - confidence) / 2.0
+    lo, hi = np.quantile(spread, [tail, 1.0 - tail])
+    return Estimate.around(value, value + float(lo), value + float(hi))

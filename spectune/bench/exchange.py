@@ -1,0 +1,173 @@
+"""One request while it is under way: what the server has said so far, and what became of it."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any
+
+import orjson
+
+from spectune.bench.prompts import TokenizedPrompt
+from spectune.bench.records import CLIENT_ABORT, RequestRecord
+
+# Inside a JSON string the closing quote of the key would be escaped, so this never matches generated text.
+_COMPLETION_TOKENS = re.compile(rb'"completion_tokens"\s*:\s*(\d+)')
+_UNFINISHED = re.compile(rb'"finish_reason"\s*:\s*null')
+_SHOWN = 200
+
+
+class Exchange:
+    """Collects one answer chunk by chunk.
+
+    Only the token count is taken out of a chunk on the way; the engine repeats the whole text and all counters in
+    every chunk, so one full parse of the last chunk is enough and keeps the client cheap.
+    """
+
+    def __init__(self, prompt: TokenizedPrompt, origin_s: float) -> None:
+        """Begin an exchange.
+
+        Args:
+            prompt: What is sent.
+            origin_s: `time.monotonic()` at the start of the level; all times of the record count from there.
+        """
+        self.prompt = prompt
+        self.error: str | None = None
+        self.last_s = 0.0
+        self._origin_s = origin_s
+        self._sent_s = self._end_s = time.monotonic() - origin_s
+        self._ended = False
+        self._chunks: list[tuple[float, int]] = []
+        self._tokens = 0
+        self._last = b""
+        self._finished = False
+
+    def sent(self) -> None:
+        """The request goes out now."""
+        self._sent_s = time.monotonic() - self._origin_s
+
+    def event(self, data: bytes) -> int:
+        """Take up one streamed chunk; returns how many tokens it added."""
+        now = time.monotonic() - self._origin_s
+        match = _COMPLETION_TOKENS.search(data)
+        if match is None:
+            self.fail(_complaint(data))
+            return 0
+        self._last = data
+        self._finished = _UNFINISHED.search(data) is None
+        tokens = int(match[1])
+        new = tokens - self._tokens
+        if new < 0:
+            self.fail(f"the count of completed tokens fell from {self._tokens} to {tokens}")
+            return 0
+        if new:
+            self._tokens = tokens
+            self.last_s = now
+            self._chunks.append((now, tokens))
+        return new
+
+    def done(self) -> None:
+        """The server says that the stream is complete."""
+        self.end()
+
+    def closed(self, *, in_event: bool) -> None:
+        """The connection ended; an answer without a finish reason ended too early."""
+        if self.error is None and (in_event or not self._finished):
+            where = "in the middle of a chunk" if in_event else "without a finish reason"
+            self.fail(f"the server closed the stream after {self._tokens} tokens, {where}")
+
+    def fail(self, why: str) -> None:
+        """Note what went wrong; the first cause stands."""
+        if self.error is None:
+            self.error = why
+        self.end()
+
+    def end(self) -> None:
+        """The exchange is over; the first end stands."""
+        if not self._ended:
+            self._ended = True
+            self._end_s = time.monotonic() - self._origin_s
+
+    def record(self) -> RequestRecord:
+        """What is known of the request now; unfinished without a failure means that this client closed it."""
+        meta, error = self._meta(), self.error
+        reason, complaint = _finish(meta.get("finish_reason"))
+        if error is None and self._finished:
+            error = complaint
+        verifies, correct, histogram = _speculation(meta, self._tokens)
+        return RequestRecord(
+            prompt_id=self.prompt.prompt.prompt_id,
+            prompt_class=self.prompt.prompt.prompt_class,
+            prompt_tokens=_count(meta, "prompt_tokens") or len(self.prompt.input_ids),
+            output_tokens=self._tokens,
+            cached_tokens=_count(meta, "cached_tokens"),
+            sent_s=self._sent_s,
+            first_token_s=self._chunks[0][0] if self._chunks else None,
+            end_s=self._end_s,
+            chunks=tuple(self._chunks),
+            spec_verify_ct=verifies,
+            spec_num_correct_drafts=correct,
+            spec_correct_drafts_histogram=histogram,
+            finish_reason=reason if self._finished or error is not None else CLIENT_ABORT,
+            error=error,
+        )
+
+    def _meta(self) -> dict[str, Any]:
+        if not self._last:
+            return {}
+        try:
+            meta = orjson.loads(self._last)["meta_info"]
+        except (ValueError, KeyError, TypeError):
+            meta = None
+        if not isinstance(meta, dict):
+            self.fail(f"the server's last chunk is malformed: {_shown(self._last)}")
+            return {}
+        return meta
+
+
+def _finish(reason: object) -> tuple[str | None, str | None]:
+    """The kind of ending, and the complaint if the engine gave the request up."""
+    if reason is None or isinstance(reason, str):
+        return reason, None
+    kind = str(reason.get("type", "unknown")) if isinstance(reason, dict) else str(reason)
+    if kind != "abort" or not isinstance(reason, dict):
+        return kind, None
+    return kind, f"the engine aborted the request: {reason.get('message') or 'no reason given'}"
+
+
+def _speculation(meta: dict[str, Any], tokens: int) -> tuple[int, int, tuple[int, ...]]:
+    """Verifies, correct drafts and histogram under the names of all engine versions (SGLANG_0.5.23.md, section 6)."""
+    verifies = _count(meta, "spec_verify_ct")
+    correct = _count(meta, "spec_num_correct_drafts", "spec_accepted_drafts", "spec_accept_token_num")
+    if verifies and not any(
+        name in meta for name in ("spec_num_correct_drafts", "spec_accepted_drafts", "spec_accept_token_num")
+    ):
+        # 0.5.1 counts verifies only: the prefill gives one token, and every verify one bonus token.
+        correct = max(tokens - 1 - verifies, 0)
+    histogram = meta.get("spec_correct_drafts_histogram") or meta.get("spec_accept_histogram") or ()
+    if not isinstance(histogram, list) or not all(isinstance(count, int) for count in histogram):
+        histogram = ()
+    return verifies, correct, tuple(histogram)
+
+
+def _count(meta: dict[str, Any], *names: str) -> int:
+    """The first of these fields that is there, as a count; 0 if none is."""
+    value = next((meta[name] for name in names if name in meta), 0)
+    return int(value) if isinstance(value, int | float) and value >= 0 else 0
+
+
+def _complaint(data: bytes) -> str:
+    """What a chunk without a token count says: an error of the engine, or nothing that can be read."""
+    try:
+        content = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return f"the server sent a malformed chunk: {_shown(data)}"
+    error = content.get("error") if isinstance(content, dict) else None
+    if isinstance(error, dict):
+        error = error.get("message") or error
+    return f"the server reported: {error}" if error else f"the server sent an unexpected chunk: {_shown(data)}"
+
+
+def _shown(data: bytes) -> str:
+    text = data[:_SHOWN].decode("utf-8", "replace")
+    return text + "…" if len(data) > _SHOWN else text

@@ -1,0 +1,117 @@
+"""What is kept of every request: times, counts and the engine's own speculation counters."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+from spectune.errors import InputProblems, Problem
+
+CLIENT_ABORT = "client_abort"
+"""Finish reason of a request this client closed at the end of a level: neither a result nor a failure."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRecord:
+    """One request as the client saw it.
+
+    All times are seconds of the monotonic clock since the start of the level.
+
+    Attributes:
+        prompt_id: Identifies the prompt within the study.
+        prompt_class: Class of the prompt ("code", "chat", …); acceptance differs per class.
+        prompt_tokens: Tokens sent.
+        output_tokens: Tokens the server says it completed.
+        cached_tokens: Prompt tokens answered from the prefix cache; above 0 the prefill was not all real.
+        sent_s: When the request was sent.
+        first_token_s: When the first token arrived; None if none did.
+        end_s: When the answer ended, well or not.
+        chunks: (time, completed tokens so far) for every streamed chunk that carried new tokens.
+        spec_verify_ct: Verify passes of this request; 0 without speculation.
+        spec_num_correct_drafts: Drafted tokens that were accepted, bonus tokens excluded.
+        spec_correct_drafts_histogram: Index i counts the verifies that accepted exactly i drafted tokens.
+        finish_reason: The server's ("stop", "length", "abort") or `CLIENT_ABORT`; None if the answer never ended.
+        error: What went wrong, in words; None if nothing did.
+    """
+
+    prompt_id: str
+    prompt_class: str
+    prompt_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    sent_s: float
+    first_token_s: float | None
+    end_s: float
+    chunks: tuple[tuple[float, int], ...]
+    spec_verify_ct: int
+    spec_num_correct_drafts: int
+    spec_correct_drafts_histogram: tuple[int, ...]
+    finish_reason: str | None
+    error: str | None
+
+    @property
+    def failed(self) -> bool:
+        """Whether the request counts as a failure of the configuration."""
+        return self.error is not None
+
+    @property
+    def completed(self) -> bool:
+        """Whether the server answered the request to its end, so that its counters cover all of it."""
+        return self.error is None and self.finish_reason != CLIENT_ABORT
+
+    def to_json(self) -> bytes:
+        """One line of `level-cNNN.jsonl`, without the newline."""
+        return orjson.dumps({name: getattr(self, name) for name in _FIELDS})
+
+    @classmethod
+    def from_json(cls, line: bytes | str) -> RequestRecord:
+        """Read what `to_json` wrote.
+
+        Raises:
+            ValueError: If the line is not such a record (`orjson.JSONDecodeError` is one).
+        """
+        data = orjson.loads(line)
+        if not isinstance(data, dict) or set(data) != set(_FIELDS):
+            raise ValueError("a request record must be an object with the fields " + ", ".join(_FIELDS))
+        data["chunks"] = tuple((float(time), int(tokens)) for time, tokens in data["chunks"])
+        data["spec_correct_drafts_histogram"] = tuple(int(count) for count in data["spec_correct_drafts_histogram"])
+        return cls(**data)
+
+
+_FIELDS = tuple(field.name for field in dataclasses.fields(RequestRecord))
+
+
+def dump_records(records: Iterable[RequestRecord]) -> bytes:
+    """The content of a `level-cNNN.jsonl` file."""
+    return b"".join(record.to_json() + b"\n" for record in records)
+
+
+def load_records(content: bytes, file: Path | None = None) -> list[RequestRecord]:
+    """Read a `level-cNNN.jsonl` file; a half-written last line, the trace of a kill, is left out.
+
+    Args:
+        content: Bytes of the file.
+        file: Its path, for messages.
+
+    Raises:
+        InputProblems: All lines that are not request records, with their numbers.
+    """
+    records: list[RequestRecord] = []
+    problems: list[Problem] = []
+    for number, line in _whole_lines(content):
+        try:
+            records.append(RequestRecord.from_json(line))
+        except (ValueError, TypeError) as error:
+            problems.append(Problem(f"not a request record: {error}", file, number))
+    if problems:
+        raise InputProblems(problems)
+    return records
+
+
+def _whole_lines(content: bytes) -> Iterator[tuple[int, bytes]]:
+    *lines, _unfinished = content.split(b"\n")
+    return ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
