@@ -1,0 +1,89 @@
+"""The `engine` section: which engine, on what, with which arguments common to all candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from spectune.space.durations import Duration
+from spectune.space.names import ALGORITHM, argument_name_problem, hint, is_environment, is_speculative
+from spectune.space.sections import ArgumentValue, Count, Flag, Section, Text
+
+RUNTIMES = ("cpu-reference",)
+DEFAULT_PYTHON = "python3"
+
+_SIMULATED_ONLY = ("profile", "virtual")
+_REAL_ONLY = ("python", "runtime")
+
+
+class EngineSection(Section):
+    """The engine and what all candidates share.
+
+    Attributes:
+        kind: `sglang` for the real one.
+        python: The interpreter that has sglang; excludes `runtime`.
+        runtime: A runtime that spectune installs itself; excludes `python`.
+        profile: Machine profile of a simulated engine.
+        virtual: Whether a simulated engine runs in virtual time.
+        gpus: GPUs one launch takes.
+        args: Engine arguments without dashes → value.
+        env: Variables of the workers' environment; `unset` means absent.
+        startup_timeout: Seconds a launch may take until it answers.
+    """
+
+    kind: Literal["sglang", "simulated"] = "sglang"
+    python: Text | None = None
+    runtime: Text | None = None
+    profile: Text | None = None
+    virtual: Flag | None = None
+    gpus: Count = 1
+    args: dict[str, ArgumentValue] = Field(default_factory=dict)
+    env: dict[str, str] = Field(default_factory=dict)
+    startup_timeout: Duration = 1200.0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_in(cls, raw: Any) -> Any:
+        if not isinstance(raw, dict) or raw.get("kind", "sglang") != "sglang":
+            return raw
+        filled = dict(raw)
+        if "runtime" in raw:
+            filled.setdefault("gpus", 0)
+        else:
+            filled.setdefault("python", DEFAULT_PYTHON)
+        return filled
+
+    @field_validator("runtime")
+    @classmethod
+    def _known_runtime(cls, runtime: str | None) -> str | None:
+        if runtime is not None and runtime not in RUNTIMES:
+            raise ValueError(f"'{runtime}' is not a runtime{hint(runtime, RUNTIMES)}")
+        return runtime
+
+
+def exclusive_key_problems(engine: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yields (key, message) for keys of the `engine` section that cannot stand beside the others.
+
+    Args:
+        engine: The section as plain data.
+    """
+    kind = engine.get("kind", "sglang")
+    for name in _SIMULATED_ONLY if kind == "sglang" else _REAL_ONLY:
+        if name in engine:
+            yield name, f"'{name}' cannot stand with kind: {kind}"
+    if "python" in engine and "runtime" in engine:
+        yield "runtime", "'python' and 'runtime' exclude each other: a runtime brings its own interpreter"
+
+
+def fixed_argument_problem(name: str) -> str | None:
+    """Returns why `name` cannot stand in `engine.args`, or None."""
+    if is_environment(name):
+        return f"'{name}' is no argument; write it under engine.env without 'env.'"
+    if name == ALGORITHM or is_speculative(name):
+        return (
+            f"'{name}' must stand under search, where a single value is a fixed one: "
+            "what stands in engine.args would reach the no-speculation baseline too"
+        )
+    return argument_name_problem(name)

@@ -1,0 +1,110 @@
+"""From a file to a `SearchSpace`, or to all of its problems at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from spectune.errors import InputProblems
+from spectune.space.crosschecks import KnownArguments, crosscheck
+from spectune.space.document import Document, KeyPath, parse_document, read_document
+from spectune.space.engine_section import EngineSection
+from spectune.space.entries import read_conditions, read_parameters
+from spectune.space.locating import find_space_file
+from spectune.space.names import is_environment
+from spectune.space.schema import SpaceFile, default_objectives
+from spectune.space.space import SearchSpace
+from spectune.space.translation import translate
+from spectune.space.workload import Workload
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def load_space(source: str | Path, known_arguments: KnownArguments | None = None) -> SearchSpace:
+    """Loads a search space.
+
+    Args:
+        source: A path, or the name of a shipped space.
+        known_arguments: The argument names the engine accepts, without dashes, or a function from the engine section to
+            them; None (also as the function's answer) leaves names unchecked.
+
+    Raises:
+        SpectuneError: There is no such file.
+        InputProblems: Everything that is wrong with it, in the order of its lines.
+    """
+    document = read_document(find_space_file(source))
+    return _build(document, known_arguments)
+
+
+def parse_space(text: str, file: Path, known_arguments: KnownArguments | None = None) -> SearchSpace:
+    """Does what `load_space` does with text that stands, or is to be reported as standing, in `file`.
+
+    Raises:
+        InputProblems: Everything that is wrong with it.
+    """
+    return _build(parse_document(text, file), known_arguments)
+
+
+def _build(document: Document, known_arguments: KnownArguments | None) -> SearchSpace:
+    data = _prepared(document)
+    problems = list(document.problems)
+    file: SpaceFile | None = None
+    try:
+        file = SpaceFile.model_validate(data)
+    except ValidationError as error:
+        problems += translate(error, SpaceFile, document)
+    engine = _alone(EngineSection, data.get("engine"))
+    workload = _alone(Workload, data.get("workload", {}))
+    problems += crosscheck(document, data, engine=engine, workload=workload, known_arguments=known_arguments)
+    parameters, bad_parameters = read_parameters(document, data)
+    forbid, bad_conditions = read_conditions(document, data, parameters)
+    problems += bad_parameters + bad_conditions
+    if problems:
+        raise InputProblems(sorted(dict.fromkeys(problems), key=lambda problem: problem.line or 0))
+    assert file is not None, "a file without problems is valid"
+    if not file.objectives:
+        file = file.model_copy(update={"objectives": default_objectives(file.workload)})
+    return SearchSpace(document.file, document.text, file, MappingProxyType(parameters), forbid)
+
+
+def _alone(model: type[_Model], raw: object) -> _Model | None:
+    try:
+        return model.model_validate(raw)
+    except ValidationError:
+        return None
+
+
+def _prepared(document: Document) -> dict[str, Any]:
+    """Returns the data with a name, and with the text as written wherever an environment variable's value stands."""
+    data = dict(document.data)
+    data.setdefault("name", re.sub(r"[^A-Za-z0-9._-]+", "-", document.file.stem).strip("-._") or "space")
+    engine = data.get("engine")
+    if isinstance(engine, dict) and isinstance(engine.get("env"), dict):
+        env = {name: _as_written(document, value, ("engine", "env", name)) for name, value in engine["env"].items()}
+        data["engine"] = {**engine, "env": env}
+    if isinstance(data.get("search"), dict):
+        data["search"] = _environment_as_written(document, data["search"], ("search",))
+    if isinstance(data.get("forbid"), list):
+        data["forbid"] = [
+            _environment_as_written(document, item, ("forbid", index)) if isinstance(item, dict) else item
+            for index, item in enumerate(data["forbid"])
+        ]
+    return data
+
+
+def _environment_as_written(document: Document, entries: Mapping[str, Any], path: KeyPath) -> dict[str, Any]:
+    return {
+        name: _as_written(document, value, (*path, name)) if is_environment(name) else value
+        for name, value in entries.items()
+    }
+
+
+def _as_written(document: Document, value: Any, path: KeyPath) -> Any:
+    if isinstance(value, list):
+        return [_as_written(document, item, (*path, index)) for index, item in enumerate(value)]
+    return document.texts[path] if isinstance(value, bool | int | float) else value

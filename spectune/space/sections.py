@@ -1,0 +1,32 @@
+"""What every section's model has in common."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, Strict
+
+from spectune.space.values import Value, canonical
+
+
+class Section(BaseModel):
+    """A mapping of the file: frozen, and every key it does not know is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, allow_inf_nan=False, strict=False)
+
+
+def _listed(raw: object) -> object:
+    """Turns a YAML list into a tuple, so that nothing but a list is taken for one."""
+    if isinstance(raw, list | tuple):
+        return tuple(raw)
+    raise ValueError(f"must be a list, but got {raw!r}")
+
+
+Listed = BeforeValidator(_listed)
+
+Text = Annotated[str, Strict(), Field(min_length=1)]
+Flag = Annotated[bool, Strict()]
+Count = Annotated[int, Strict(), Field(ge=0)]
+Positive = Annotated[int, Strict(), Field(ge=1)]
+Amount = Annotated[float, Strict(), Field(gt=0)]
+ArgumentValue = Annotated[Value, PlainValidator(canonical)]
