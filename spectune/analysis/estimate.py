@@ -64,9 +64,9 @@ class Estimate:
         Raises:
             ValueError: If it is not three numbers in that order, the first of them known.
         """
-        if len(data) != 3 or data[0] is None:
+        est, lo, hi = data if len(data) == 3 else (None, None, None)
+        if est is None:
             raise ValueError(f"an estimate must be [est, lo, hi], but got {data!r}")
-        est, lo, hi = data
         return cls(est, -math.inf if lo is None else lo, math.inf if hi is None else hi)
 
 

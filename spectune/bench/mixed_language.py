@@ -42,30 +42,21 @@ def _filled(rng: random.Random, templates: tuple[str, ...], words: dict[str, tup
 def _journey(rng: random.Random) -> str:
     vehicle, other = rng.sample(phrases.VEHICLES, 2)
     start, goal = rng.sample(phrases.TOWNS, 2)
-    distance, slow, faster, delay = (
-        rng.randrange(60, 900, 10),
-        rng.randrange(30, 90),
-        rng.randrange(5, 60),
-        rng.randrange(10, 95, 5),
-    )
+    slow = rng.randrange(30, 90)
     return (
-        f"A {vehicle} leaves {start} for {goal}, {distance} km away, at {slow} km/h. A {other} follows on the same road "
-        f"{delay} minutes later at {slow + faster} km/h. Does it catch up before {goal}, and if so, where and when?"
+        f"A {vehicle} leaves {start} for {goal}, {rng.randrange(60, 900, 10)} km away, at {slow} km/h. A {other} "
+        f"follows on the same road {rng.randrange(10, 95, 5)} minutes later at {slow + rng.randrange(5, 60)} km/h. "
+        f"Does it catch up before {goal}, and if so, where and when?"
     )
 
 
 def _shop(rng: random.Random) -> str:
     name, (thing, other) = rng.choice(phrases.NAMES), rng.sample(phrases.GOODS, 2)
-    count, price, second, off = (
-        rng.randrange(3, 40),
-        rng.randrange(2, 60),
-        rng.randrange(2, 60),
-        rng.randrange(5, 45, 5),
-    )
+    price, second, tax = rng.randrange(2, 60), rng.randrange(2, 60), rng.choice((7, 8, 10, 19, 20))
     return (
-        f"{name} buys {count} {thing} at {price}.{rng.randrange(10, 100)} each and {rng.randrange(2, 25)} {other} at "
-        f"{second}.50 each. The shop takes {off} % off the total and then adds {rng.choice((7, 8, 10, 19, 20))} % tax. "
-        f"How much does {name} pay, and how much was saved?"
+        f"{name} buys {rng.randrange(3, 40)} {thing} at {price}.{rng.randrange(10, 100)} each and "
+        f"{rng.randrange(2, 25)} {other} at {second}.50 each. The shop takes {rng.randrange(5, 45, 5)} % off the "
+        f"total and then adds {tax} % tax. How much does {name} pay, and how much was saved?"
     )
 
 
@@ -73,55 +64,64 @@ def _quadratic(rng: random.Random) -> str:
     first, second, scale = rng.randrange(-12, 13), rng.randrange(-12, 13), rng.randrange(1, 6)
     linear, constant = -scale * (first + second), scale * first * second
     return (
-        f"Consider f(x) = {scale}x² {linear:+d}x {constant:+d}. Find its roots, its vertex and the interval where it is "
-        f"below {rng.randrange(1, 30)}."
+        f"Consider f(x) = {scale}x² {linear:+d}x {constant:+d}. Find its roots, its vertex and the interval where "
+        f"it is below {rng.randrange(1, 30)}."
     )
 
 
 def _chance(rng: random.Random) -> str:
-    colour, other = rng.sample(phrases.COLOURS, 2)
-    many, few, drawn = rng.randrange(4, 20), rng.randrange(3, 15), rng.randrange(2, 5)
+    name, (colour, other) = rng.choice(phrases.NAMES), rng.sample(phrases.COLOURS, 2)
     return (
-        f"A bag holds {many} {colour} and {few} {other} {rng.choice(phrases.TOKENS)}. {rng.choice(phrases.NAMES)} draws {drawn} of "
-        f"them {rng.choice(('with', 'without'))} replacement. What is the probability that at least one is {colour}, and "
-        f"what is the expected number of {other} ones?"
+        f"A bag holds {rng.randrange(4, 20)} {colour} and {rng.randrange(3, 15)} {other} "
+        f"{rng.choice(phrases.TOKENS)}. {name} draws {rng.randrange(2, 6)} of them "
+        f"{rng.choice(('with', 'without'))} replacement. What is the probability that at least one is {colour}, "
+        f"and what is the expected number of {other} ones?"
     )
 
 
 def _work(rng: random.Random) -> str:
     one, other = rng.sample(phrases.NAMES, 2)
-    hours, more, alone = rng.randrange(4, 30), rng.randrange(1, 15), rng.randrange(1, 4)
+    hours = rng.randrange(4, 30)
     return (
-        f"{one} can {rng.choice(phrases.JOBS)} in {hours} hours, {other} needs {hours + more}. {one} starts alone and works for "
-        f"{alone} hours before {other} joins in. How long does the whole job take, and what share of it did each do?"
+        f"{one} can {rng.choice(phrases.JOBS)} in {hours} hours, {other} needs {hours + rng.randrange(1, 15)}. "
+        f"{one} starts alone and works for {rng.randrange(1, 4)} hours before {other} joins in. How long does the "
+        "whole job take, and what share of it did each do?"
     )
 
 
 def _series(rng: random.Random) -> str:
     name, start, growth = rng.choice(phrases.NAMES), rng.randrange(100, 9000, 50), rng.randrange(2, 13)
     return (
-        f"{name} puts {start} into an account that grows by {growth} % a year, and adds {rng.randrange(20, 900, 10)} at the end "
-        f"of every year. How much is there after {rng.randrange(4, 26)} years, and how much of it is interest?"
+        f"{name} puts {start} into an account that grows by {growth} % a year, and adds "
+        f"{rng.randrange(20, 900, 10)} at the end of every year. How much is there after {rng.randrange(4, 26)} "
+        "years, and how much of it is interest?"
     )
 
 
 def _shape(rng: random.Random) -> str:
     radius, height = rng.randrange(2, 40), rng.randrange(5, 90)
     return (
-        f"A {rng.choice(phrases.VESSELS)} is a cylinder of radius {radius} cm and height {height} cm with a cone of the same "
-        f"radius and height {rng.randrange(3, 50)} cm on top. Find its volume and its surface, and say how long a pump of "
-        f"{rng.randrange(2, 60)} litres per minute takes to fill it."
+        f"A {rng.choice(phrases.VESSELS)} is a cylinder of radius {radius} cm and height {height} cm with a cone "
+        f"of the same radius and height {rng.randrange(3, 50)} cm on top. Find its volume and its surface, and say "
+        f"how long a pump of {rng.randrange(2, 60)} litres per minute takes to fill it."
     )
 
 
 def _divisors(rng: random.Random) -> str:
     return (
         f"Find all integers n between {rng.randrange(1, 400)} and {rng.randrange(500, 2000)} that leave remainder "
-        f"{rng.randrange(1, 5)} when divided by {rng.randrange(5, 9)} and remainder {rng.randrange(1, 9)} when divided by "
-        f"{rng.randrange(9, 14)}."
+        f"{rng.randrange(1, 5)} when divided by {rng.randrange(5, 9)} and remainder {rng.randrange(1, 9)} when "
+        f"divided by {rng.randrange(9, 14)}."
     )
 
 
 _PROBLEMS: tuple[Callable[[random.Random], str], ...] = (
-    _journey, _shop, _quadratic, _chance, _work, _series, _shape, _divisors,
-)  # fmt: skip
+    _journey,
+    _shop,
+    _quadratic,
+    _chance,
+    _work,
+    _series,
+    _shape,
+    _divisors,
+)

@@ -1,5 +1,7 @@
 """Prompts from a JSONL file."""
 
+# ruff: noqa: TRY004 (a line of a file is a wrong value whatever its type)
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -14,7 +14,7 @@ _TRIES = 200
 """Repeats in a row after which a generator counts as exhausted."""
 
 
-class PromptsExhausted(SpectuneError):
+class PromptsExhaustedError(SpectuneError):
     """Every prompt of a class has been used, and using one twice was not allowed."""
 
 
@@ -35,7 +35,7 @@ class PromptStream:
         Args:
             workload: Where the prompts come from.
             seed: Of the study.
-            reuse: Whether a class that runs out starts over; otherwise `PromptsExhausted` is raised.
+            reuse: Whether a class that runs out starts over; otherwise `PromptsExhaustedError` is raised.
             start: How many prompts the study has used already.
         """
         self.position = 0
@@ -54,7 +54,7 @@ class PromptStream:
         """The next prompt.
 
         Raises:
-            PromptsExhausted: If its class has run out and reuse is not allowed.
+            PromptsExhaustedError: If its class has run out and reuse is not allowed.
         """
         self._credit = [credit + share for credit, share in zip(self._credit, self._shares, strict=True)]
         # Rounding keeps equal credits equal, so that the order does not hang on the last bit.
@@ -62,7 +62,7 @@ class PromptStream:
         self._credit[chosen] -= 1.0
         dealt = next(self._supplies[chosen], None)
         if dealt is None:
-            raise PromptsExhausted(
+            raise PromptsExhaustedError(
                 f"all prompts of {self._names[chosen]} have been used; give more prompts or allow their reuse"
             )
         prompt, repeated = dealt
@@ -77,7 +77,7 @@ class PromptStream:
 
 def _supply(stratum: Stratum, seed: int, used: set[tuple[str, ...]], *, reuse: bool) -> Iterator[tuple[Prompt, bool]]:
     """(prompt, whether it was used before) of one stratum; endless if reuse is allowed."""
-    rng = random.Random(f"{seed}:{stratum.name}")
+    rng = random.Random(f"{seed}:{stratum.name}")  # noqa: S311 (repeatable on purpose)
     pool: list[Prompt] = []
     fresh = _drawn(stratum, stratum.supply, rng) if callable(stratum.supply) else _shuffled(stratum.supply, rng)
     for prompt in fresh:

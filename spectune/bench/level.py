@@ -1,0 +1,94 @@
+"""What a level is asked to do, where it stands, and what it brought."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from spectune.bench.client import Sampling
+from spectune.bench.records import RequestRecord
+
+StopReason = Literal["precision", "time", "prompts_exhausted", "failures", "hang", "stopped"]
+
+
+@dataclass(frozen=True, slots=True)
+class LevelPlan:
+    """How a level is measured.
+
+    Attributes:
+        concurrency: Requests in flight, each replaced as it ends (closed loop).
+        sampling: How the engine generates.
+        precision: The level ends when the relative half-widths of throughput and accept length are below this.
+        time_limit_s: Longest time to measure, warm-up not included.
+        min_requests: Requests that must have been answered while measuring before precision may end the level.
+        min_windows: Windows of `window_s` before precision may end the level.
+        window_s: Shortest window, for the warm-up and the throughput.
+        warmup_limit_s: Longest warm-up.
+        warmup_tolerance: The warm-up ends when two consecutive windows differ by less than this.
+        drain_limit_s: How long requests in flight may take to end afterwards; what is left is closed.
+        hang_s: The level is given up when no request gets a token for so long.
+        failures_in_a_row: The level is given up after so many; 0 stands for twice the concurrency, at least 5.
+    """
+
+    concurrency: int
+    sampling: Sampling
+    precision: float = 0.015
+    time_limit_s: float = 30.0
+    min_requests: int = 8
+    min_windows: int = 8
+    window_s: float = 0.5
+    warmup_limit_s: float = 10.0
+    warmup_tolerance: float = 0.05
+    drain_limit_s: float = 20.0
+    hang_s: float = 120.0
+    failures_in_a_row: int = 0
+
+    def __post_init__(self) -> None:
+        assert self.concurrency >= 1, "a level has at least one request in flight"
+
+
+@dataclass(frozen=True, slots=True)
+class LevelProgress:
+    """Where a level stands, for a display or for giving up early.
+
+    Attributes:
+        phase: What is going on.
+        elapsed_s: Since the level's start.
+        completed: Requests that ended well.
+        failed: Requests that did not.
+        tokens_per_s: Mean throughput since measuring began; before that, since the start.
+        throughput_precision: Relative half-width so far; infinite while unknown.
+        acceptance_precision: Likewise.
+    """
+
+    phase: Literal["warm-up", "measuring", "draining"]
+    elapsed_s: float
+    completed: int
+    failed: int
+    tokens_per_s: float
+    throughput_precision: float
+    acceptance_precision: float
+
+
+@dataclass(frozen=True, slots=True)
+class LevelRun:
+    """What a level brought.
+
+    Attributes:
+        concurrency: Requests in flight.
+        records: Every request that was sent, in the order of their ends; also those of warm-up and draining.
+        measured_s: (start, end) of the steady state in seconds since the level's start: all slots busy, warm-up over.
+            None if the level ended in its warm-up.
+        stop_reason: Why it ended.
+        warmup_converged: Whether the warm-up's windows agreed, or its time ran out.
+        client_cpu: This process's CPU seconds per second while measuring; above 0.7 the client may be the limit.
+        wall_s: Duration of everything.
+    """
+
+    concurrency: int
+    records: tuple[RequestRecord, ...]
+    measured_s: tuple[float, float] | None
+    stop_reason: StopReason
+    warmup_converged: bool
+    client_cpu: float
+    wall_s: float

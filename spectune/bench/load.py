@@ -1,0 +1,180 @@
+"""One level: a fixed number of requests in flight, until its figures are known well enough."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+from spectune.bench.client import GenerateClient
+from spectune.bench.exchange import Exchange
+from spectune.bench.level import LevelPlan, LevelProgress, LevelRun, StopReason
+from spectune.bench.meter import TokenMeter, acceptance_precision, throughput_precision
+from spectune.bench.prompts import TokenizedPrompt
+from spectune.bench.records import RequestRecord
+
+_TICK_S = 0.1
+
+
+async def run_level(
+    client: GenerateClient,
+    prompts: Iterator[TokenizedPrompt],
+    plan: LevelPlan,
+    *,
+    progress: Callable[[LevelProgress], None] | None = None,
+    stop_when: asyncio.Future[object] | None = None,
+) -> LevelRun:
+    """Keep `plan.concurrency` requests in flight, warm up, measure, and let the last ones end.
+
+    Args:
+        client: Connected to a server that is ready.
+        prompts: Fresh prompts; asking for one must not block.
+        plan: How to measure.
+        progress: Called ten times a second.
+        stop_when: Once done (the engine died, the trial is dominated), the level ends at once with what it has.
+    """
+    return await _Level(client, prompts, plan, progress, stop_when).run()
+
+
+class _Level:
+    """The state of one level while it runs."""
+
+    def __init__(
+        self,
+        client: GenerateClient,
+        prompts: Iterator[TokenizedPrompt],
+        plan: LevelPlan,
+        progress: Callable[[LevelProgress], None] | None,
+        stop_when: asyncio.Future[object] | None,
+    ) -> None:
+        self._client, self._prompts, self._plan = client, prompts, plan
+        self._progress, self._stop_when = progress, stop_when
+        self._failure_limit = plan.failures_in_a_row or max(2 * plan.concurrency, 5)
+        self._origin = time.monotonic()
+        self._meter = TokenMeter()
+        self._records: list[RequestRecord] = []
+        self._open: set[Exchange] = set()
+        self._failed = self._failed_in_a_row = self._completed_before = 0
+        self._draining = self._exhausted = self._converged = False
+        self._measuring_since: float | None = None
+
+    async def run(self) -> LevelRun:
+        slots = [asyncio.create_task(self._slot()) for _ in range(self._plan.concurrency)]
+        try:
+            reason = await self._watch(slots, self._warm)
+            measured, cpu = None, 0.0
+            if reason is None:
+                self._measuring_since, cpu_before = self._now(), time.process_time()
+                self._completed_before = len(self._records) - self._failed
+                reason = await self._watch(slots, self._known)
+                measured = (self._measuring_since, self._now())
+                cpu = (time.process_time() - cpu_before) / max(measured[1] - measured[0], _TICK_S)
+            assert reason is not None, "measuring ends for a reason"
+            self._draining = True
+            if reason == "hang":
+                for exchange in self._open:
+                    exchange.fail(f"no request got a token for {self._plan.hang_s:g} s")
+            elif reason != "stopped":
+                await self._drain(slots)
+        finally:
+            # A slot notes its record while it is cancelled, so nothing that was sent is lost.
+            for slot in slots:
+                slot.cancel()
+            ended = await asyncio.gather(*slots, return_exceptions=True)
+        for outcome in ended:
+            if isinstance(outcome, Exception):
+                raise outcome
+        return LevelRun(
+            self._plan.concurrency, tuple(self._records), measured, reason, self._converged, cpu, self._now()
+        )
+
+    async def _slot(self) -> None:
+        while not self._draining and self._failed_in_a_row < self._failure_limit:
+            prompt = next(self._prompts, None)
+            if prompt is None:
+                self._exhausted = True
+                return
+            exchange = Exchange(prompt, self._origin)
+            self._open.add(exchange)
+            try:
+                await self._client.generate(exchange, self._plan.sampling, on_tokens=self._meter.add)
+            finally:
+                self._open.discard(exchange)
+                self._note(exchange.record())
+
+    def _note(self, record: RequestRecord) -> None:
+        self._records.append(record)
+        self._failed += record.failed
+        self._failed_in_a_row = self._failed_in_a_row + 1 if record.failed else 0
+
+    async def _watch(
+        self, slots: list[asyncio.Task[None]], done: Callable[[], StopReason | Literal["warm"] | None]
+    ) -> StopReason | None:
+        """Look ten times a second; None once the warm-up is over, otherwise why the level ends."""
+        while True:
+            if self._stop_when is not None and self._stop_when.done():
+                return "stopped"
+            trouble = self._trouble(slots)
+            if trouble is not None:
+                return trouble
+            verdict = done()
+            if verdict is not None:
+                return None if verdict == "warm" else verdict
+            if self._stop_when is None:
+                await asyncio.sleep(_TICK_S)
+            else:
+                await asyncio.wait([self._stop_when], timeout=_TICK_S)
+
+    def _trouble(self, slots: list[asyncio.Task[None]]) -> StopReason | None:
+        if self._failed_in_a_row >= self._failure_limit:
+            return "failures"
+        if self._exhausted or any(slot.done() for slot in slots):
+            return "prompts_exhausted"
+        if self._now() - self._meter.last_s > self._plan.hang_s:
+            return "hang"
+        return None
+
+    def _warm(self) -> Literal["warm"] | None:
+        now, plan = self._now(), self._plan
+        self._report("warm-up", 0.0, float("inf"), float("inf"))
+        if self._meter.tokens and self._meter.steady(now, plan.window_s, plan.warmup_tolerance):
+            self._converged = True
+            return "warm"
+        # An engine that has not given a token yet is not warm, however long it takes: `hang_s` bounds that.
+        return "warm" if self._meter.tokens and now >= plan.warmup_limit_s else None
+
+    def _known(self) -> StopReason | None:
+        plan, now = self._plan, self._now()
+        start = self._measuring_since
+        assert start is not None
+        batches = self._meter.batches(start, now, plan.window_s)
+        speed, acceptance = throughput_precision(batches), acceptance_precision(self._records)
+        self._report("measuring", start, speed, acceptance)
+        answered = len(self._records) - self._failed - self._completed_before
+        enough = len(batches) >= plan.min_windows and answered >= plan.min_requests
+        if enough and speed <= plan.precision and acceptance <= plan.precision:
+            return "precision"
+        return "time" if now - start >= plan.time_limit_s else None
+
+    async def _drain(self, slots: list[asyncio.Task[None]]) -> None:
+        """Let requests in flight end: their counters belong to the accept length, else short answers would win."""
+        deadline = self._now() + self._plan.drain_limit_s
+        while self._open and self._now() < deadline and not (self._stop_when and self._stop_when.done()):
+            self._report("draining", self._measuring_since or 0.0, float("inf"), float("inf"))
+            running: list[asyncio.Future[Any]] = [slot for slot in slots if not slot.done()]
+            if self._stop_when is not None:
+                running.append(self._stop_when)
+            await asyncio.wait(running, timeout=_TICK_S, return_when=asyncio.FIRST_COMPLETED)
+
+    def _report(
+        self, phase: Literal["warm-up", "measuring", "draining"], since: float, speed: float, acceptance: float
+    ) -> None:
+        if self._progress is not None:
+            now = self._now()
+            rate = self._meter.rate(since, now)
+            done = len(self._records) - self._failed
+            self._progress(LevelProgress(phase, now, done, self._failed, rate, speed, acceptance))
+
+    def _now(self) -> float:
+        return time.monotonic() - self._origin
