@@ -1,0 +1,102 @@
+"""What SGLang's log says when a launch fails, and what it means.
+
+Each entry is (regular expression for one log line, failure class by name, sentence). The order is the verdict: the
+first entry that matches anywhere decides, so causes stand before the symptoms they also produce. Quoted from
+SGLang 0.5.23; its exit code says nothing, because a failing scheduler takes the whole tree down with SIGKILL.
+"""
+
+from __future__ import annotations
+
+SIGNATURES: tuple[tuple[str, str, str], ...] = (
+    # Not the candidate's fault.
+    (
+        r"(?i)address already in use|\bEADDRINUSE\b|Port is already in use|is not available in \d+ seconds",
+        "port_in_use",
+        "a port the engine needs is held by another process",
+    ),
+    (r"No space left on device", "environment", "a disk is full"),
+    (
+        r"Some GPUs may be occupied by other processes",
+        "environment",
+        "other processes occupy part of the GPU memory",
+    ),
+    (
+        (
+            r"is not a local folder and is not a valid model identifier|^OSError: .*(?:huggingface\.co|config\.json)|"
+            r"RepositoryNotFoundError|LocalEntryNotFoundError|GatedRepoError"
+        ),
+        "environment",
+        "a model or drafter cannot be loaded from where the space says it is",
+    ),
+    # The drafter does not fit its target.
+    (r"hot_token_id", "drafter", "EAGLE-3 got no drafter of its own (speculative-draft-model-path is missing)"),
+    (
+        (
+            r"requires the draft model to share the same vocabulary|does not implement set_eagle3_layers_to_capture|"
+            r"(?i:draft) (?:model|vocab)\S*.*(?:mismatch|must (?:equal|match))"
+        ),
+        "drafter",
+        "the drafter does not fit the target",
+    ),
+    # Memory, before the capture errors that quote it.
+    (
+        r"(?i)CUDA out of memory|OutOfMemoryError|CUDA error: out of memory|\[CUDA\]: out of memory",
+        "memory",
+        "GPU memory ran out",
+    ),
+    (
+        r"Loaded weights leave no GPU memory for the KV cache|Not enough memory\. Please try to increase",
+        "memory",
+        "nothing is left for the KV cache",
+    ),
+    (r"DefaultCPUAllocator: can't allocate memory|^MemoryError\b", "memory", "host memory ran out"),
+    # What the engine cannot do.
+    (
+        r"selected index k out of range",
+        "unsupported",
+        "the draft tree has more nodes than num_steps and eagle_topk can fill",
+    ),
+    (
+        r"kv_indices flat offset would overflow int32",
+        "unsupported",
+        "running requests × eagle_topk × context length is too large for this attention backend",
+    ),
+    (
+        r"(?i)\bonly supports? topk ?[=<]|speculative_eagle_topk(?:\(\d+\))? > 1 with page_size|supports topk",
+        "unsupported",
+        "the attention backend cannot verify a draft tree (eagle_topk > 1)",
+    ),
+    (
+        (
+            r"is not supported in (?:decode )?attention backend|Speculative decoding is currently not supported|"
+            r"Unknown speculative algorithm name|does not support dp attention|chunked_prefill_size must be divisible"
+        ),
+        "unsupported",
+        "the engine refuses this combination",
+    ),
+    (r"^(?:sglang serve|\S+\.py): error: ", "unsupported", "this SGLang does not know these arguments"),
+    (r"flashinfer.*(?:Unsupported|not supported)|no kernel image is available", "unsupported", "a kernel is missing"),
+    # Communication and hangs.
+    (
+        (
+            r"NCCL error|ncclInternalError|ncclUnhandledCudaError|ncclSystemError|ncclInvalidUsage|ncclRemoteError|"
+            r"ncclInvalidArgument|DistBackendError|Watchdog caught collective operation timeout"
+        ),
+        "nccl",
+        "communication between the GPUs failed",
+    ),
+    (r"watchdog timeout", "hang", "a forward pass did not come back"),
+    # Symptoms: only when no cause was found above.
+    (r"Capture cuda graph failed", "memory", "capturing the CUDA graphs failed, mostly for want of memory"),
+    (
+        r"ModuleNotFoundError|ImportError|: No module named |cannot open shared object file",
+        "environment",
+        "the engine's installation lacks something",
+    ),
+    (
+        r"^(?:ValueError|NotImplementedError|AssertionError|TypeError)\b",
+        "unsupported",
+        "the engine refuses this combination",
+    ),
+    (r"Segmentation fault|crashed with exit code|CUDA error: ", "crash", "the engine crashed"),
+)

@@ -1,0 +1,33 @@
+"""Engine processes: ports, launch, readiness, teardown, and what a failure means."""
+
+from spectune.serving.failures import (
+    EngineDied,
+    EngineFailed,
+    Failure,
+    FailureClass,
+    Signature,
+    StartupTimeout,
+    classify,
+    log_tail,
+)
+from spectune.serving.ports import PortBlock, PortHeldError, reserve_ports
+from spectune.serving.readiness import DEFAULT_PROBE
+from spectune.serving.server import Readiness, Server, Teardown
+
+__all__ = [
+    "DEFAULT_PROBE",
+    "EngineDied",
+    "EngineFailed",
+    "Failure",
+    "FailureClass",
+    "PortBlock",
+    "PortHeldError",
+    "Readiness",
+    "Server",
+    "Signature",
+    "StartupTimeout",
+    "Teardown",
+    "classify",
+    "log_tail",
+    "reserve_ports",
+]

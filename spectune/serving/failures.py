@@ -1,0 +1,184 @@
+"""Why a launch failed, in the log's own words."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from spectune.errors import SpectuneError
+
+TAIL_BYTES = 256 * 1024
+EXCERPT_BEFORE, EXCERPT_AFTER = 10, 3  # lines
+MAX_LINE = 400  # characters of a line that a message repeats
+
+Signature = tuple[str, str, str]
+"""(regular expression for one log line, name of a `FailureClass`, sentence for people without a full stop)."""
+
+
+class FailureClass(StrEnum):
+    """What kind of failure it was; the search learns from it and the summary counts it."""
+
+    MEMORY = "memory"
+    UNSUPPORTED = "unsupported"
+    DRAFTER = "drafter"
+    CRASH = "crash"
+    HANG = "hang"
+    NCCL = "nccl"
+    STARTUP_TIMEOUT = "startup_timeout"
+    PORT_IN_USE = "port_in_use"
+    ENVIRONMENT = "environment"
+
+    @property
+    def blames_candidate(self) -> bool:
+        """False where the same candidate may well work next time, so that it deserves another try."""
+        return self not in {FailureClass.PORT_IN_USE, FailureClass.STARTUP_TIMEOUT, FailureClass.ENVIRONMENT}
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A classified failure.
+
+    Attributes:
+        failure_class: Its kind.
+        message: One line: what it means, then the decisive line of the log.
+        excerpt: The decisive line with its neighbours, as they stand in the log.
+    """
+
+    failure_class: FailureClass
+    message: str
+    excerpt: str
+
+
+class EngineFailed(SpectuneError):  # noqa: N818 - a state, like its subclasses
+    """The engine did not become, or did not stay, a server.
+
+    Attributes:
+        log_tail: The end of the engine's log.
+    """
+
+    default_class = FailureClass.CRASH
+
+    def __init__(self, message: str, returncode: int | None, log_tail: str) -> None:
+        super().__init__(message)
+        self.returncode = returncode
+        self.log_tail = log_tail
+
+    def failure(self, signatures: Iterable[Signature]) -> Failure:
+        """Classify it, see `classify`."""
+        return classify(self.log_tail, self.returncode, signatures, self.default_class)
+
+
+class EngineDied(EngineFailed):
+    """The engine's first process ended.
+
+    Attributes:
+        returncode: Its exit code, negative for a signal; None when the supervisor was killed as well.
+    """
+
+    def __init__(self, returncode: int | None, log_tail: str) -> None:
+        super().__init__(classify(log_tail, returncode, ()).message, returncode, log_tail)
+
+
+class StartupTimeout(EngineFailed):
+    """The engine was not ready in time, although its first process lives.
+
+    Attributes:
+        seconds: The time it was given.
+    """
+
+    default_class = FailureClass.STARTUP_TIMEOUT
+
+    def __init__(self, seconds: float, log_tail: str, last_answer: str) -> None:
+        message = (
+            f"the engine was not ready within {seconds:g} s: {last_answer}. Allow more with engine.startup_timeout"
+        )
+        super().__init__(message, None, log_tail)
+        self.seconds = seconds
+
+
+def classify(
+    log_text: str,
+    returncode: int | None,
+    signatures: Iterable[Signature],
+    default: FailureClass = FailureClass.CRASH,
+) -> Failure:
+    """Say why an engine failed.
+
+    The first signature that matches any line decides; its last match is the decisive line, because earlier ones may
+    have been survived. Without a match the last exception of the log speaks, then its last line.
+
+    Args:
+        log_text: The end of the engine's log; any text.
+        returncode: Exit code of the engine's first process, negative for a signal, None if it is not known (it may
+            still be running).
+        signatures: What the engine is known to say, most telling first.
+        default: The class when no signature matches.
+    """
+    lines = log_text.splitlines()
+    for pattern, name, sentence in signatures:
+        expression = re.compile(pattern)
+        for index in range(len(lines) - 1, -1, -1):
+            if expression.search(lines[index]):
+                words = _words(lines[index])
+                return Failure(FailureClass(name), f"{sentence}: {words}", _excerpt(lines, index))
+    ending = describe_exit(returncode)
+    last = _last_exception(lines)
+    if last is None:
+        last = next((index for index in range(len(lines) - 1, -1, -1) if lines[index].strip()), None)
+    if last is None:
+        return Failure(default, f"{ending} without a word in its log", "")
+    return Failure(default, f"{ending}: {_words(lines[last])}", _excerpt(lines, last))
+
+
+def describe_exit(returncode: int | None) -> str:
+    """The end of a process in words."""
+    if returncode is None:
+        return "the engine gave no exit code"
+    if returncode >= 0:
+        return f"the engine ended with exit code {returncode}"
+    try:
+        name = signal.Signals(-returncode).name
+    except ValueError:
+        name = f"signal {-returncode}"
+    return f"the engine was ended by {name}"
+
+
+def log_tail(path: Path, max_bytes: int = TAIL_BYTES) -> str:
+    """The last whole lines of a log, at most `max_bytes` of it, of progress bars only the last state.
+
+    Undecodable bytes are replaced; a log that cannot be read gives an empty text.
+    """
+    try:
+        with path.open("rb") as log:
+            size = log.seek(0, 2)
+            log.seek(max(0, size - max_bytes))
+            tail = log.read(max_bytes)
+    except OSError:
+        return ""
+    if size > max_bytes and b"\n" in tail:
+        tail = tail.split(b"\n", 1)[1]
+    lines = tail.decode(errors="replace").split("\n")
+    return "\n".join(line.rstrip("\r").rsplit("\r", 1)[-1] for line in lines)
+
+
+def _last_exception(lines: list[str]) -> int | None:
+    """Index of the line that ends the last traceback: the first one after it that is not indented."""
+    starts = [index for index, line in enumerate(lines) if "Traceback (most recent call last)" in line]
+    if not starts:
+        return None
+    after = range(starts[-1] + 1, len(lines))
+    return next((index for index in after if lines[index].strip() and not lines[index][0].isspace()), None)
+
+
+def _words(line: str) -> str:
+    text = " ".join(line.split())
+    return text if len(text) <= MAX_LINE else f"{text[:MAX_LINE]} …"
+
+
+def _excerpt(lines: list[str], index: int) -> str:
+    around = lines[max(0, index - EXCERPT_BEFORE) : index + EXCERPT_AFTER + 1]
+    return "\n".join(line if len(line) <= MAX_LINE else f"{line[:MAX_LINE]} …" for line in around).strip("\n")

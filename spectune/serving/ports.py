@@ -1,0 +1,154 @@
+"""Ports for one launch: a block that no other spectune process, and nobody else on this machine, is using."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import filelock
+import psutil
+
+from spectune.errors import SpectuneError
+
+FIRST_PORT, LAST_PORT = 20_000, 32_300  # below Linux's default ephemeral range (32768-60999)
+SPACING = 300  # SGLang derives further ports up to 239 above its HTTP port
+NCCL_OFFSET = 100
+DERIVED_OFFSETS = range(233, 240)  # ZMQ over TCP, used under attention data parallelism
+
+
+class PortHeldError(SpectuneError):
+    """A port the launch needs belongs to another program; the message names the port, the holder and the way out."""
+
+
+@dataclass(frozen=True)
+class PortBlock:
+    """The ports of one launch, reserved until `release`, or the end of this object or process.
+
+    Attributes:
+        http: Port the engine answers HTTP on.
+        nccl: Port for the rendezvous of the engine's ranks.
+    """
+
+    http: int
+    _lock: filelock.BaseFileLock = field(repr=False)
+
+    @property
+    def nccl(self) -> int:
+        """Port for `--nccl-port`."""
+        return self.http + NCCL_OFFSET
+
+    def release(self) -> None:
+        """Give the block back; doing it twice is harmless."""
+        self._lock.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+def reserve_ports(wanted: int | None = None, lock_dir: Path | None = None) -> PortBlock:
+    """Reserve a block of ports for one launch.
+
+    Without `wanted` it is the free block whose last use is longest ago, so that a socket which lingers from the
+    previous launch never matters.
+
+    Args:
+        wanted: The HTTP port the user insists on.
+        lock_dir: Folder of the lock files, one per block, which must be local to this machine.
+
+    Raises:
+        PortHeldError: The wanted port, or every block, is taken.
+    """
+    folder = lock_dir or Path(tempfile.gettempdir(), f"spectune-ports-{os.getuid()}")
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if wanted is not None:
+        return _reserve_wanted(wanted, folder)
+    for http in sorted(range(FIRST_PORT, LAST_PORT, SPACING), key=lambda port: _last_used(folder, port)):
+        lock = _try_lock(folder, http)
+        if lock is None:
+            continue
+        if _first_held(http) is None:
+            return PortBlock(http, lock)
+        lock.release()
+    raise PortHeldError(
+        f"no block of ports is free between {FIRST_PORT} and {LAST_PORT}: all are in use or reserved by other "
+        f"spectune runs (lock files in {folder}). End what holds them, or name a free port for the engine."
+    )
+
+
+def holder_of(port: int) -> str:
+    """Who listens on TCP `port`, in words: process name and pid where they can be seen."""
+    pids = {
+        connection.pid
+        for connection in psutil.net_connections("tcp")
+        if connection.laddr and connection.laddr.port == port and connection.status == psutil.CONN_LISTEN
+    }
+    for pid in pids - {None}:
+        with contextlib.suppress(psutil.Error):
+            return f"{psutil.Process(pid).name()} (pid {pid})"
+    return "a process of another user" if pids else "a connection of an unknown process"
+
+
+def _reserve_wanted(wanted: int, folder: Path) -> PortBlock:
+    if not 1024 <= wanted <= 65_535 - DERIVED_OFFSETS.stop:
+        raise PortHeldError(f"port must be between 1024 and {65_535 - DERIVED_OFFSETS.stop}, but got {wanted}")
+    lock = _try_lock(folder, wanted)
+    held = _first_held(wanted)
+    if lock is not None and held is None:
+        return PortBlock(wanted, lock)
+    if lock is not None:
+        lock.release()
+    if held is not None:
+        needed_for = "" if held == wanted else f" (needed beside port {wanted})"
+        raise PortHeldError(
+            f"port {held}{needed_for} is held by {holder_of(held)}. End that process, name another port, or name none "
+            "and spectune picks a free one."
+        )
+    raise PortHeldError(
+        f"port {wanted} is reserved by another spectune run. Wait for it to end, name another port, or name none and "
+        "spectune picks a free one."
+    )
+
+
+def _try_lock(folder: Path, http: int) -> filelock.BaseFileLock | None:
+    path = folder / f"{http}.lock"
+    lock = filelock.FileLock(path, thread_local=False)
+    try:
+        lock.acquire(timeout=0)
+    except filelock.Timeout:
+        return None
+    os.utime(path)  # the time of last use, by which blocks rotate
+    return lock
+
+
+def _last_used(folder: Path, http: int) -> float:
+    try:
+        return (folder / f"{http}.lock").stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
+
+
+def _first_held(http: int) -> int | None:
+    needed = (http, http + NCCL_OFFSET, *(http + offset for offset in DERIVED_OFFSETS))
+    return next((port for port in needed if not _can_bind(port)), None)
+
+
+def _can_bind(port: int) -> bool:
+    """Whether a server could listen on `port`; like servers do, with SO_REUSEADDR, so TIME_WAIT does not count."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("", port))
+        except OSError:
+            return False
+        return True

@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spectune.engines.sglang.log_signatures import SIGNATURES
+from spectune.serving import Failure, FailureClass, classify, log_tail
+from spectune.serving.readiness import check_generation, last_line
+
+CRASH_IN_WARM_UP = """\
+[2025-11-29 16:00:01] server_args=ServerArgs(nccl_port=20100, speculative_eagle_topk=4, error_topk='hot')
+[2025-11-29 16:00:09] Scheduler hit an exception: Traceback (most recent call last):
+  File "scheduler.py", line 6370, in run_scheduler_process
+    scheduler.run_event_loop()
+  File "spec_utils.py", line 430, in select_top_k
+    top_scores = torch.topk(score_list, num_verify_tokens - 1, dim=-1)
+RuntimeError: selected index k out of range
+
+[2025-11-29 16:00:09] Received sigquit from a child process. It usually means the child failed.
+"""
+
+
+def traceback_of(line: str) -> str:
+    return CRASH_IN_WARM_UP.replace("RuntimeError: selected index k out of range", line)
+
+
+def test_the_message_has_the_logs_own_words() -> None:
+    failure = classify(CRASH_IN_WARM_UP, -9, SIGNATURES)
+    assert failure.failure_class is FailureClass.UNSUPPORTED
+    assert failure.message.endswith(": RuntimeError: selected index k out of range")
+    assert "torch.topk(score_list" in failure.excerpt
+    assert "Received sigquit" in failure.excerpt
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("AttributeError: 'NoneType' object has no attribute 'hot_token_id'", "drafter"),
+        ("ValueError: Loaded weights leave no GPU memory for the KV cache under mem_fraction_static=0.01", "memory"),
+        ("RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.", "memory"),
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", "memory"),
+        ("Exception: Capture cuda graph failed: CUDA out of memory. Tried to allocate 2.00 GiB.", "memory"),
+        ("Exception: Capture cuda graph failed: invalid argument", "memory"),
+        ("Exception: Capture cuda graph failed: selected index k out of range", "unsupported"),
+        (
+            "ERROR:    [Errno 98] while attempting to bind on address ('127.0.0.1', 20000): address already in use",
+            "port_in_use",
+        ),
+        ("torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:3356", "nccl"),
+        ("[2025-11-29 16:00:09 TP0] Scheduler watchdog timeout (self.watchdog_timeout=300, self.soft=False)", "hang"),
+        ("ValueError: trtllm_mha backend only supports topk = 1 for speculative decoding.", "unsupported"),
+        ("ValueError: Currently FlashMLA only supports topk=1 for speculative decoding", "unsupported"),
+        ("ValueError: EAGLE is not supported in decode attention backend flex", "unsupported"),
+        ("AssertionError: chunked_prefill_size must be divisible by page_size", "unsupported"),
+        ("sglang serve: error: unrecognized arguments: --speculative-foo", "unsupported"),
+        ("launch_server.py: error: ambiguous option: --cuda-graph-bs could match", "unsupported"),
+        ("ModuleNotFoundError: No module named 'sglang'", "environment"),
+        ("OSError: [Errno 28] No space left on device", "environment"),
+        ("/usr/bin/python3: No module named sglang.launch_server", "environment"),
+        (
+            "RuntimeError: The memory capacity is unbalanced. Some GPUs may be occupied by other processes.",
+            "environment",
+        ),
+        ("KeyError: 'something nobody has seen before'", "crash"),
+    ],
+)
+def test_what_sglang_says(line: str, expected: str) -> None:
+    failure = classify(traceback_of(line), -9, SIGNATURES)
+    assert failure.failure_class == expected
+    assert failure.message.endswith(" ".join(line.split()))
+
+
+def test_a_cause_outranks_the_symptoms_after_it() -> None:
+    log = traceback_of("torch.OutOfMemoryError: CUDA out of memory.") + traceback_of("ValueError: then this happened")
+    assert classify(log, 1, SIGNATURES).failure_class is FailureClass.MEMORY
+
+
+def test_an_unknown_failure_quotes_the_last_traceback() -> None:
+    log = traceback_of("KeyError: 1") + traceback_of("KeyError: 2") + "goodbye\n"
+    assert classify(log, 1, ()).message == "the engine ended with exit code 1: KeyError: 2"
+
+
+@pytest.mark.parametrize(
+    ("returncode", "words"),
+    [(-9, "SIGKILL"), (-11, "SIGSEGV"), (0, "exit code 0"), (-200, "signal 200"), (None, "no exit code")],
+)
+def test_without_a_log_the_ending_speaks(returncode: int | None, words: str) -> None:
+    failure = classify("", returncode, SIGNATURES)
+    assert failure.failure_class is FailureClass.CRASH
+    assert words in failure.message
+    assert "without a word" in failure.message
+
+
+LOG_TEXTS = st.one_of(
+    st.text(max_size=2000),
+    st.lists(
+        st.sampled_from([*CRASH_IN_WARM_UP.splitlines(), "", "\r", "\x00", "Traceback (most recent call last)"])
+    ).map("\n".join),
+)
+
+
+@given(LOG_TEXTS, st.none() | st.integers(-300, 300), st.sampled_from(FailureClass))
+def test_any_text_gives_a_failure(text: str, returncode: int | None, default: FailureClass) -> None:
+    failure = classify(text, returncode, SIGNATURES, default)
+    assert isinstance(failure, Failure)
+    assert failure.message
+    assert "\n" not in failure.message
+    assert len(failure.message) < 700
+    assert classify(text, returncode, (), default).failure_class is default
+
+
+@given(
+    st.integers(),
+    st.text()
+    | st.sampled_from(["{}", "[]", '{"meta_info": 1}', '{"text": "", "meta_info": {"completion_tokens": null}}']),
+)
+def test_no_answer_of_a_server_breaks_the_probe(status: int, text: str) -> None:
+    complaint, answer = check_generation(status, text)
+    assert complaint
+    assert answer is None
+
+
+@given(st.binary(max_size=3000), st.integers(1, 4000))
+def test_the_tail_of_any_file_can_be_read(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes, max_bytes: int
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.log"
+    path.write_bytes(content)
+    assert len(log_tail(path, max_bytes)) <= max_bytes
+    assert "\n" not in last_line(path)
+
+
+def test_the_tail_starts_with_a_whole_line_and_reads_no_more_than_asked(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    with log.open("wb") as file:
+        file.truncate(3 << 30)  # a sparse file of 3 GiB
+        file.seek(0, 2)
+        file.write(b"\nfirst\n 10%\r 50%\r100% done\nl\xe4st\n")
+    assert log_tail(log, 40) == "first\n100% done\nl�st\n"
+    assert last_line(log) == "l�st"
+    assert log_tail(tmp_path / "missing.log") == ""
+
+
+def test_only_the_candidates_own_failures_are_held_against_it() -> None:
+    assert FailureClass.MEMORY.blames_candidate
+    assert not FailureClass.PORT_IN_USE.blames_candidate
