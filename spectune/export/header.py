@@ -1,0 +1,110 @@
+"""The comment at the top of an exported file: where it comes from and what was measured."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from spectune.export.launch import Launch
+from spectune.search.records import TrialRecord
+
+MODEL_OPTIONS = ("model-path", "speculative-draft-model-path")
+CPU_REFERENCE = "CPU reference runtime"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where an exported launch comes from.
+
+    Attributes:
+        study: Name of the study.
+        engine: Name and version of the engine, as shown to people.
+        simulated: Whether the figures come from a model of a machine.
+        notes: More lines for the reader of the file.
+    """
+
+    study: str
+    engine: str
+    simulated: bool
+    notes: Sequence[str] = ()
+
+    @property
+    def warning(self) -> str | None:
+        """What a reader must know before believing the figures."""
+        return warning_of(self.engine, simulated=self.simulated)
+
+
+def warning_of(engine: str, *, simulated: bool) -> str | None:
+    """Say that figures are not those of a real GPU server; None when they are."""
+    if simulated:
+        return "SIMULATED: these figures come from a model of a machine, no engine ran"
+    if CPU_REFERENCE.lower() in engine.lower():
+        return "measured on the CPU reference runtime: these figures say nothing about a GPU"
+    return None
+
+
+def header(record: TrialRecord, launch: Launch, origin: Origin) -> list[str]:
+    """Return the comment lines, each with its `#`, none with anything a shell or YAML would read as more."""
+    return [comment(line) for line in _lines(record, launch, origin)]
+
+
+def comment(text: str) -> str:
+    """Return any text as one comment line: control characters and line ends become visible blanks."""
+    return f"# {one_line(text)}".rstrip()
+
+
+def one_line(text: str) -> str:
+    """Return any text as one printable line."""
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
+
+
+def _lines(record: TrialRecord, launch: Launch, origin: Origin) -> Iterator[str]:
+    yield f"{record.candidate.label} (written by spectune)"
+    yield f"study {origin.study}, trial {record.trial}, {record.started_at}, {origin.engine}"
+    if origin.warning:
+        yield origin.warning
+    yield "measured, with 95 % intervals where known:" if record.levels else "not measured"
+    yield from (f"  {measured(level.to_json())}" for level in record.levels)
+    for name in MODEL_OPTIONS:
+        model = launch.value(name)
+        if model and model.startswith(("/", "./", "../", "~")):
+            yield f"needs the folder {model} ({name})"
+    yield from origin.notes
+    for name in launch.withheld_env:
+        yield f"{name} was set in the trial; spectune writes no secrets: export it yourself before you start this"
+    for name in launch.withheld_options:
+        yield f"--{name} was given in the trial; spectune writes no secrets: add it yourself when you start this"
+
+
+def measured(level: Mapping[str, Any]) -> str:
+    """Return what one level says, such as `c1: decode speed 82.3 tok/s [81.9, 82.7], accept length 2.47`."""
+    parts = [
+        _figure("decode speed", level.get("decode_speed"), "tok/s", digits=1),
+        _figure("output throughput", level.get("output_throughput"), "tok/s", digits=1),
+        _figure("accept length", level.get("accept_length"), "", digits=2),
+        _figure("TTFT p95", level.get("ttft_p95_ms"), "ms", digits=1),
+    ]
+    return f"{level.get('level', '?')}: " + (", ".join(part for part in parts if part) or "no figures")
+
+
+def _figure(name: str, value: Any, unit: str, *, digits: int) -> str | None:
+    if isinstance(value, int | float):
+        value = [value, None, None]
+    if not value or value[0] is None:
+        return None
+    est, lo, hi = value
+    interval = f" [{lo:.{digits}f}, {hi:.{digits}f}]" if None not in (lo, hi) and lo != hi else ""
+    return f"{name} {est:.{digits}f}{' ' if unit else ''}{unit}{interval}"
+
+
+def environment_comment(launch: Launch) -> list[str]:
+    """Return comment lines naming the variables a configuration file cannot carry."""
+    lines = [f"  unset {name}" for name in launch.unset]
+    for name, value in launch.env:
+        shown = shlex.quote(value) if value.isprintable() else "... (has control characters: see the .sh file)"
+        lines.append(f"  export {name}={shown}")
+    if not lines:
+        return []
+    return ["# this file cannot carry the launch's environment; before starting it:", *(f"# {line}" for line in lines)]

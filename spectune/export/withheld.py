@@ -1,0 +1,78 @@
+"""What is never written into a file that people pass on: tokens, keys and passwords, told by name or by form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from spectune.engines.protocol import LaunchCommand
+
+PLACEHOLDER = "(left out: set it yourself)"
+SHORTEST_SECRET = 6
+"""Characters; blotting out anything shorter would tear holes into ordinary figures and words."""
+
+_SECRET_WORDS = {
+    "key",
+    "keys",
+    "apikey",
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "secrets",
+    "credential",
+    "credentials",
+}
+_SECRET_ENDINGS = ("password", "passwd", "secret", "apikey", "accesskey")
+# A token is a secret or a piece of text; engines name limits and timings after the latter.
+_TEXT_TOKEN_NEIGHBOURS = {
+    "per",
+    "first",
+    "inter",
+    "last",
+    "next",
+    "mask",
+    "pad",
+    "map",
+    "mode",
+    "distribution",
+    "usage",
+}
+_URL_PASSWORD = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/\s:@]*:[^/\s@]+@")
+_KNOWN_TOKEN = re.compile(r"\b(hf_[A-Za-z0-9]{20,}|sk-[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{20,})")
+
+
+def secret_name(name: str) -> bool:
+    """Whether a variable or argument of this name holds a secret: `HF_TOKEN`, `api-key`, but not `max-total-tokens`."""
+    words = [word for word in re.split(r"[^a-z0-9]+", name.lower()) if word]
+    if any(word in _SECRET_WORDS or word.endswith(_SECRET_ENDINGS) for word in words):
+        return True
+    return "token" in words and not _TEXT_TOKEN_NEIGHBOURS.intersection(words)
+
+
+def secret_value(value: str) -> bool:
+    """Whether a value gives itself away: a URL with a password, or a token in a well-known form."""
+    return bool(_URL_PASSWORD.search(value) or _KNOWN_TOKEN.search(value))
+
+
+def hides_secret(name: str, values: Iterable[str]) -> bool:
+    """Whether a variable or argument must not be written down."""
+    found = tuple(values)
+    return bool(found) and (secret_name(name) or any(secret_value(value) for value in found))
+
+
+def secret_values(commands: Iterable[LaunchCommand]) -> frozenset[str]:
+    """Return every secret these launches were given, so that it can be blotted out of logs and other text."""
+    found: set[str] = set()
+    for command in commands:
+        found.update(value for name, value in command.env.items() if hides_secret(name, (value,)))
+        name = ""
+        for word in command.argv:
+            if word.startswith("--"):
+                name, _, joined = word.partition("=")
+                values = [joined] if joined else []
+            else:
+                values = [word]
+            if hides_secret(name, values):
+                found.update(values)
+    return frozenset(value for value in found if len(value) >= SHORTEST_SECRET)
