@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Annotated
 
@@ -24,8 +25,8 @@ def parse_duration(raw: object) -> float:
     if match is None:
         raise ValueError(f"a duration must look like 90s, 20m, 1h or 1h30m, but got {raw!r}")
     seconds = sum(float(number) * _SECONDS[unit] for number, unit in zip(match.groups(), "hms", strict=True) if number)
-    if seconds <= 0:
-        raise ValueError(f"a duration must be longer than zero, but got {raw!r}")
+    if not 0 < seconds < math.inf:
+        raise ValueError(f"a duration must be longer than zero and finite, but got {raw!r}")
     return seconds
 
 
@@ -35,10 +36,11 @@ def format_duration(seconds: float) -> str:
     Args:
         seconds: More than zero.
     """
-    hours, rest = divmod(seconds, 3600.0)
-    minutes, last = divmod(rest, 60.0)
-    text = "".join(f"{number:.0f}{unit}" for number, unit in ((hours, "h"), (minutes, "m"), (last, "s")) if number)
-    return text if parse_duration(text or "1s") == seconds and text else f"{seconds:f}".rstrip("0").rstrip(".") + "s"
+    if not seconds.is_integer():
+        return f"{seconds:.9f}".rstrip("0") + "s"
+    hours, rest = divmod(int(seconds), 3600)
+    minutes, last = divmod(rest, 60)
+    return "".join(f"{number}{unit}" for number, unit in ((hours, "h"), (minutes, "m"), (last, "s")) if number)
 
 
 Duration = Annotated[float, BeforeValidator(parse_duration), PlainSerializer(format_duration)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from spectune.errors import SpectuneError
@@ -34,9 +35,9 @@ def find_space_file(name: str | Path) -> Path:
     """
     given = Path(name)
     for path in (given, given.with_name(given.name + _SUFFIX) if given.name else given, *_shipped(given)):
-        if _is_file(path):
+        if os.path.isfile(path):  # noqa: PTH113  # as below
             return path
-    if given.is_dir():
+    if os.path.isdir(given):  # noqa: PTH112  # Path.is_dir raises on names that are too long
         raise SpectuneError(f"{given} is a folder, not a search space file")
     names = shipped_spaces()
     match = nearest(given.stem, names)
@@ -49,10 +50,3 @@ def _shipped(given: Path) -> list[Path]:
     if folder is None or given.is_absolute() or given.parent not in (Path(), Path(_FOLDER)):
         return []
     return [folder / given.name, folder / f"{given.name}{_SUFFIX}"] if given.name else []
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:
-        return False

@@ -39,7 +39,7 @@ class SpaceFile(Section):
     @classmethod
     def _readable(cls, version: int) -> int:
         if version > SCHEMA:
-            raise ValueError(f"schema {version} is newer than what this spectune reads ({SCHEMA}); update spectune")
+            raise ValueError(f"{version} is newer than what this spectune reads ({SCHEMA}); update spectune")
         return version
 
 

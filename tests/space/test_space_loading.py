@@ -1,0 +1,268 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spectune.errors import InputProblems, SpectuneError
+from spectune.space import EngineSection, SearchSpace, load_space, parse_space
+
+FILES = Path(__file__).parent / "files"
+KNOWN = {
+    "attention-backend",
+    "cuda-graph-bs-decode",
+    "model-path",
+    "page-size",
+    "speculative-algorithm",
+    "speculative-eagle-topk",
+    "speculative-num-draft-tokens",
+    "speculative-num-steps",
+    "tp-size",
+}
+
+BROKEN = """\
+2: unknown key 'nam'; did you mean 'name'?
+6: 'python' and 'runtime' exclude each other: a runtime brings its own interpreter
+7: unknown key 'gpu' in engine; did you mean 'gpus'?
+10: 'speculative-num-steps' must stand under search, where a single value is a fixed one: what stands in engine.args \
+would reach the no-speculation baseline too
+11: 'page_size' is not an argument name: lower case and hyphens, no dashes in front; write 'page-size'
+12: 'tp-sise' is not an argument of this engine; did you mean 'tp-size'?
+13: LD_PRELOAD cannot be set here: it decides which programs and libraries are loaded, so candidates would no longer \
+be the same engine; set it in the shell that starts spectune if you need it
+13: HF_TOKEN looks like a credential, and a space is copied into study folders and launch files; set it in the shell \
+that starts spectune instead, workers inherit it
+13: '1X' is not the name of an environment variable: letters, digits and _, no digit first
+14: engine.startup_timeout: a duration needs a unit, but got 20; write 20s, 20m or 20h
+17: 'speculative-num-steps' is searched here and fixed in engine.args on line 10; keep one of them
+17: speculative-num-steps: the range is empty: from 7 is more than to 1
+18: speculative-eagle-topk: an empty list leaves nothing to choose from; give at least one value
+19: 'speculative-num-draft-tokns' is not an argument of this engine; did you mean 'speculative-num-draft-tokens'?
+20: cuda-graph-bs-decode: the value [1, 2] stands twice
+21: page-size: unset is a value of env.NAME parameters only; the engine is told every argument explicitly
+22: 'env.NCCL_DEBUG' is searched here and fixed in engine.env on line 13; keep one of them
+23: attention-backend: null is not a value; leave the name out, or write unset for an env.NAME that must be absent
+25: 'speculative-eagle-top' is not searched, so nothing can be forbidden by it; did you mean 'speculative-eagle-topk'?
+26: speculative-num-draft-tokns: '=>5' has no operator known here; use one of < <= > >= !=, or the plain value for \
+equality
+27: the no-speculation branch is always included
+28: an empty condition would forbid every candidate
+29: forbid[4] must be a mapping, but got 3
+31: workload.prompts: 'builtin:tinny' is not a built-in set of prompts; did you mean 'builtin:tiny'?
+32: workload.output_tokens must be a whole number, but got 'many'
+33: workload.temperature must be at least 0.0, but got -1
+36: workload.levels[1]: open-loop rates are not measured yet (r2.5); use {concurrency: N}
+37: 'concurrency' is missing in workload.levels[2]
+37: unknown key 'concurency' in workload.levels[2]; did you mean 'concurrency'?
+39: objectives[0]: 'accept_rate' is not something to choose by: accept_rate falls when more tokens are drafted, even \
+where that is faster, and engines define it differently; use decode_speed
+40: objectives[1]: decode_speed is better the other way: write maximize: decode_speed
+41: objectives[2]: 'decode_sped' is not a metric; did you mean 'decode_speed'?
+42: 'level' is missing in objectives[3]
+43: constraints[0]: ttft_p95_ms must be bounded by {max: x}, {min: x} or both, but got {'maxi': 2}
+44: unknown key 'speed' in targets; valid: decode_speed
+45: budget.trials must be at least 1, but got 0
+45: budget.hours must be a number, but got true
+46: 'budget' stands twice; the first is on line 45
+"""
+
+GOOD = """\
+schema: 1
+engine: {args: {model-path: org/model}}
+search:
+  speculative-algorithm: EAGLE3
+  speculative-num-steps: {from: 1, to: 3}
+workload: {levels: [{concurrency: 1}, {concurrency: 8}]}
+"""
+
+
+def parse(text: str, known: object = None) -> SearchSpace:
+    return parse_space(text, Path("my space.yaml"), known)  # type: ignore[arg-type]
+
+
+def messages(text: str, known: object = None) -> list[str]:
+    with pytest.raises(InputProblems) as caught:
+        parse(text, known)
+    return [f"{problem.line}: {problem.message}" for problem in caught.value.problems]
+
+
+def test_all_problems_of_a_file_at_once() -> None:
+    file = FILES / "broken.yaml"
+    with pytest.raises(InputProblems) as caught:
+        load_space(file, KNOWN)
+    assert str(caught.value).splitlines() == [f"{file}:{line}" for line in BROKEN.splitlines()]
+    assert caught.value.exit_code == 2
+
+
+def test_defaults() -> None:
+    space = parse(GOOD)
+    assert space.name == "my-space"
+    assert space.text == GOOD
+    assert (space.engine.kind, space.engine.python, space.engine.gpus) == ("sglang", "python3", 1)
+    assert space.engine.startup_timeout == 1200
+    assert [objective.name for objective in space.objectives] == ["decode_speed@c1", "output_throughput@c8"]
+    assert space.budget.trials == 40
+    assert space.workload.prompts[0].prompts == "builtin:mixed"
+    assert (space.workload.level_time_limit, space.workload.precision) == (20, 0.015)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("schema: 1", "schema: 2", "1: schema: 2 is newer than what this spectune reads (1)"),
+        ("schema: 1", "name: x", "1: 'schema' is missing"),
+        (
+            "schema: 1",
+            "schema: 1\nname: a b",
+            "2: name must be letters, digits, '.', '_' or '-', a letter or digit first",
+        ),
+        ("engine: {", "engine: {kind: vllm, ", "2: engine.kind must be 'sglang' or 'simulated', but got 'vllm'"),
+        ("engine: {", "engine: {kind: simulated, ", "2: kind: simulated is not available yet; use kind: sglang"),
+        ("engine: {", "engine: {profile: p, ", "2: 'profile' cannot stand with kind: sglang"),
+        ("engine: {", "engine: {runtime: cpu, ", "2: engine.runtime: 'cpu' is not a runtime; valid: cpu-reference"),
+        ("engine: {", "engine: {gpus: -1, ", "2: engine.gpus must be at least 0, but got -1"),
+        ("engine: {", "engine: {gpus: true, ", "2: engine.gpus must be a whole number, but got true"),
+        ("engine: {", "engine: {env: {A: }, ", "2: engine.env.A must be a string, but got nothing"),
+        ("engine: {", 'engine: {env: {A: "x\\ny"}, ', "2: the value of A must be one line without control characters"),
+        ("engine: {", "engine: {env: {SPECTUNE_SIM_LAUNCH: 1}, ", "2: SPECTUNE_SIM_LAUNCH cannot be set here"),
+        ("org/model", "null", "2: engine.args.model-path: null is not a value"),
+        ("org/model", ".inf", "2: engine.args.model-path: a number must be finite, but got inf"),
+        ("org/model}", "m, env.A: 1}", "2: 'env.A' is no argument; write it under engine.env without 'env.'"),
+        ("speculative-algorithm: EAGLE3", "page-size: 1", "5: 'speculative-num-steps' has no effect without specul"),
+        ("speculative-algorithm", "--speculative-algorithm", "4: '--speculative-algorithm' is not an argument name"),
+        ("speculative-num-steps: {", "env.9: {", "5: '9' is not the name of an environment variable"),
+        (
+            "speculative-num-steps: {",
+            "env.CUDA_VISIBLE_DEVICES: {",
+            "5: CUDA_VISIBLE_DEVICES cannot be set here: spectune",
+        ),
+        (
+            "{from: 1, to: 3}",
+            "{from: 1, too: 3}",
+            "5: speculative-num-steps: 'too' is not a key of a range; did you mean 'to'?",
+        ),
+        ("{concurrency: 8}", "{concurrency: 1}", "6: workload.levels: the level c1 stands twice"),
+        ("{concurrency: 8}", "{concurrency: 0}", "6: workload.levels[1].concurrency must be at least 1, but got 0"),
+        ("{concurrency: 8}", "8", "6: workload.levels[1] must be a mapping, but got 8"),
+        ("[{concurrency: 1}, {concurrency: 8}]", "[]", "6: workload.levels must not be empty, but got []"),
+        ("[{concurrency: 1}, {concurrency: 8}]", "3", "6: workload.levels: must be a list, but got 3"),
+        ("workload: {", "workload: {precision: 1.5, ", "6: workload.precision must be less than 1.0, but got 1.5"),
+        ("workload: {", "workload: {temperature: .nan, ", "6: workload.temperature must be"),
+        (
+            "workload: {",
+            "workload: {prompts: [{prompts: a, share: 0}], ",
+            "6: workload.prompts[0].share must be more than",
+        ),
+    ],
+)
+def test_one_bad_value(old: str, new: str, expected: str) -> None:
+    assert old in GOOD
+    found = messages(GOOD.replace(old, new, 1))
+    assert any(message.startswith(expected) for message in found), found
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ("forbid: {a: 1}", "7: forbid: must be a list, but got {'a': 1}"),
+        ("forbid: [{speculative-algorithm: [none, EAGLE3]}]", "7: the no-speculation branch is always included"),
+        (
+            "forbid: [{speculative-algorithm: EAGEL3}]",
+            "7: speculative-algorithm: 'EAGEL3' is not one of its values; did",
+        ),
+        ("objectives: [{maximize: decode_speed, level: c3}]", "7: 'c3' is not a level of the workload; valid: c1, c8"),
+        ("objectives: [{level: c1}]", "7: objectives[0]: an objective must have one of 'maximize' and 'minimize'"),
+        ("objectives: [{maximize: accept_length, level: c1}]", "7: objectives[0]: 'accept_length' is not something to"),
+        (
+            "objectives:\n- {maximize: decode_speed, level: c1}\n- {level: c1, maximize: decode_speed}",
+            "9: the same stands on line 8",
+        ),
+        ("constraints: [{ttft_p95_ms: {max: 2}, level: c9}]", "7: 'c9' is not a level of the workload"),
+        ("constraints: [{ttft_p95: {max: 2}, level: c1}]", "7: constraints[0]: 'ttft_p95' is not a metric; did you"),
+        (
+            "constraints: [{ttft_p95_ms: {max: many}, level: c1}]",
+            "7: constraints[0]: 'max' of ttft_p95_ms must be a num",
+        ),
+        ("constraints: [{ttft_p95_ms: {max: 1, min: 2}, level: c1}]", "7: constraints[0]: nothing is at least 2"),
+        ("constraints: [{ttft_p95_ms: {max: 1}}]", "7: 'level' is missing in constraints[0]"),
+        (
+            "constraints: [{ttft_p95_ms: {max: 1}, itl_p95_ms: {max: 1}, level: c1}]",
+            "7: constraints[0]: a constraint na",
+        ),
+        ("constraints: [3]", "7: constraints[0] must be a mapping, but got 3"),
+        ("targets: {decode_speed: [-1]}", "7: targets.decode_speed[0] must be more than 0.0, but got -1"),
+        ("targets: 3", "7: targets must be a mapping, but got 3"),
+        ("budget: {hours: '3'}", "7: budget.hours must be a number, but got '3'"),
+    ],
+)
+def test_one_bad_section(more: str, expected: str) -> None:
+    found = messages(GOOD + more + "\n")
+    assert any(message.startswith(expected) for message in found), found
+
+
+def test_missing_sections_and_sections_of_the_wrong_type() -> None:
+    assert messages("schema: 1\n") == ["1: 'engine' is missing", "1: 'search' is missing"]
+    assert messages("schema: 1\nengine: 3\nsearch: []\nworkload: 4\nobjectives: 5\n") == [
+        "2: engine must be a mapping, but got 3",
+        "3: search must be a mapping, but got []",
+        "4: workload must be a mapping, but got 4",
+        "5: objectives: must be a list, but got 5",
+    ]
+    assert messages("schema: 1\nengine: {}\nsearch: {}\n") == ["3: search must not be empty, but got {}"]
+
+
+def test_a_prompt_mix_and_a_single_target() -> None:
+    text = GOOD.replace("workload: {", "workload: {prompts: [{prompts: builtin:tiny, share: 3}, {prompts: my.jsonl}], ")
+    space = parse(text + "targets: {decode_speed: 100}\n")
+    assert [(source.prompts, source.share) for source in space.workload.prompts] == [
+        ("builtin:tiny", 3.0),
+        ("my.jsonl", 1.0),
+    ]
+    assert space.targets.decode_speed == (100.0,)
+
+
+def test_constraints_and_objectives_as_the_search_uses_them() -> None:
+    space = parse(
+        GOOD + "objectives: [{minimize: ttft_p95_ms, level: c8}]\nconstraints: [{ttft_p95_ms: {max: 2}, level: c8}]\n"
+    )
+    (objective,), (constraint,) = space.objectives, space.constraints
+    assert (objective.metric, objective.direction, objective.level) == ("ttft_p95_ms", "minimize", "c8")
+    assert constraint.excess(5) == 3
+    assert constraint.excess(1) == -1
+
+
+def test_known_arguments_may_be_asked_of_the_engine() -> None:
+    asked: list[EngineSection] = []
+
+    def known(engine: EngineSection) -> set[str]:
+        asked.append(engine)
+        return KNOWN
+
+    parse(GOOD, known)
+    assert asked[0].python == "python3"
+    parse(GOOD, lambda engine: None)
+    assert messages(GOOD, lambda engine: {"model-path", "speculative-algorithm"}) == [
+        "5: 'speculative-num-steps' is not an argument of this engine; did you mean 'speculative-algorithm'?"
+    ]
+
+
+def test_an_engine_that_cannot_be_asked_hides_no_other_problem() -> None:
+    def known(engine: EngineSection) -> set[str]:
+        raise SpectuneError("python3 has no sglang")
+
+    assert messages(GOOD + "budget: {trials: x}\n", known) == [
+        "2: python3 has no sglang",
+        "7: budget.trials must be a whole number, but got 'x'",
+    ]
+
+
+def test_environment_values_are_taken_as_written() -> None:
+    text = GOOD.replace("search:", "search:\n  env.A: [unset, on, 0x10, 1.0, '']").replace(
+        "engine: {", "engine: {env: {B: 1e3, C: no, D: unset}, "
+    )
+    space = parse(text + "forbid: [{env.A: on}]\n")
+    assert space.parameters["env.A"].values == ("unset", "on", "0x10", "1.0", "")
+    assert space.engine.env == {"B": "1e3", "C": "no", "D": "unset"}
+    candidate = space.expand({"env.A": "on"})
+    assert space.forbidden(candidate) is space.forbid[0]
+    assert space.forbidden(space.expand({"env.A": "unset"})) is None
