@@ -20,7 +20,9 @@ STATUS_TIMEOUT_S = 5.0
 STRANGER_POLLS = 5  # answers without an owner in our tree before the port counts as a stranger's
 PROGRESS_S = 1.0
 PROGRESS_CHARS = 200
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_TIME_STAMP = re.compile(r"^\[\d{4}-\d\d-\d\d [^\]]*\]")
+_UNINTERESTING = re.compile(r"\b[Ww]arn(?:ings?)?\b|\w+Warning\b|GET /ready\b")
 
 
 class ReadinessProbe:
@@ -118,6 +120,10 @@ async def tell_progress(log: Path, tell: Callable[[str], None]) -> None:
 
 
 def last_line(log: Path) -> str:
-    """The last line of a log that holds a letter, without colours and cut to a terminal's width; empty if none does."""
-    lines = (_ANSI.sub("", line).strip() for line in reversed(log_tail(log, 8192).split("\n")))
-    return next((line[:PROGRESS_CHARS] for line in lines if any(map(str.isalpha, line))), "")
+    """The last line of a log that says something, without colours and time stamp, cut to `PROGRESS_CHARS`.
+
+    Warnings, our own polling and lines without a letter say nothing; empty if no line is left.
+    """
+    lines = (_TIME_STAMP.sub("", _COLOUR.sub("", line)).strip() for line in reversed(log_tail(log, 8192).split("\n")))
+    telling = (line for line in lines if any(map(str.isalpha, line)) and not _UNINTERESTING.search(line))
+    return next(telling, "")[:PROGRESS_CHARS]

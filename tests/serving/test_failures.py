@@ -144,6 +144,15 @@ def test_the_tail_starts_with_a_whole_line_and_reads_no_more_than_asked(tmp_path
     assert log_tail(tmp_path / "missing.log") == ""
 
 
+def test_progress_skips_what_says_nothing(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_text(
+        "\x1b[32m[2025-11-29 16:00:01 TP0] Load weight begin.\x1b[0m\n/lib/x.py:1: UserWarning: old\n  warnings.warn(\n"
+        '[2025-11-29 16:00:02] INFO:     127.0.0.1:44570 - "GET /ready HTTP/1.1" 503 Service Unavailable\n-----\n'
+    )
+    assert last_line(log) == "Load weight begin."
+
+
 def test_only_the_candidates_own_failures_are_held_against_it() -> None:
     assert FailureClass.MEMORY.blames_candidate
     assert not FailureClass.PORT_IN_USE.blames_candidate
