@@ -1,12 +1,12 @@
 """Speculation, no speculation, a tie, or not yet decided: the comparison, its arithmetic and its words.
 
-Method. At every level the candidate's speed is divided by that of the best baseline of the level. Both are means of ln
-speed over their launches; the variance of a mean is the launch noise over the number of launches plus the within-launch
-variance (half-width / 1.96, squared) averaged over the launches. The interval of the speedup is
-exp(ln ratio ± t·√(sum of both variances)) with the degrees of freedom of the launch noise. Because the best of k
-candidates is picked, whether speculation pays is judged at the stricter quantile 1 − 0.05/(2k) (Bonferroni). That *no* candidate pays needs
-all of them to fail, each at the plain quantile (an intersection-union test, Berger 1982).
-Break-even is accept length / speedup, so that accept length > break-even and speedup > 1 are the same statement.
+Method. At every level the candidate's speed is divided by that of the best baseline of the level. Both are means of
+ln speed over their launches; the variance of a mean is the launch noise over the number of launches plus the within-
+launch variance (half-width / 1.96, squared) averaged over the launches. The interval of the speedup is exp(ln ratio ±
+t·√(sum of both variances)) with the degrees of freedom of the launch noise. Because the best of k candidates is
+picked, whether speculation pays is judged at the stricter quantile 1 − 0.05/(2k) (Bonferroni). That *no* candidate
+pays needs all of them to fail, each at the plain quantile (an intersection-union test, Berger 1982). Break-even is
+accept length / speedup, so that accept length > break-even and speedup > 1 are the same statement.
 """
 
 from __future__ import annotations

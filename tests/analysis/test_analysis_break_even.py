@@ -1,0 +1,108 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spectune.analysis.break_even import break_even, break_even_from_speedup
+from spectune.errors import InputProblems, SpectuneError
+
+speeds = st.floats(1.0, 1000.0)
+cycles = st.floats(0.5, 500.0)
+lengths = st.floats(1.0, 16.0)
+
+
+@pytest.mark.parametrize(("speed", "needed"), [(82, 2.46), (100, 3.0), (120, 3.6)])
+def test_golden_break_even_of_the_field_case(speed, needed):
+    result = break_even(baseline_tok_s=speed, cycle_ms=30, accept_length=2.0)
+    assert result.break_even == pytest.approx(needed, abs=1e-9)
+
+
+def test_golden_speed_and_bound_of_the_field_case():
+    result = break_even(baseline_tok_s=82, cycle_ms=30, accept_length=2.0, num_steps=2, targets=[60, 100, 120])
+    assert round(result.speed_tok_s, 1) == 66.7
+    assert result.bound == 3
+    assert not result.pays
+    assert [target.verdict for target in result.targets] == ["reached", "perfect drafter", "out of reach"]
+    assert "120 tok/s needs an accept length of 3.60 (out of reach: 2 steps give 3 at most)" in result.words
+
+
+def test_golden_contradiction_of_the_field_case():
+    result = break_even(baseline_tok_s=82, cycle_ms=30, accept_length=2.0, num_steps=2, measured_tok_s=60)
+    found = result.contradiction
+    assert found is not None
+    assert round(found.implied_cycle_ms, 1) == 33.3
+    assert round(found.missing_ms, 1) == 3.3
+    assert round(found.break_even, 2) == 2.73  # with 82; the quoted 2.75 used 82.5
+    assert round(result.change, 2) == -0.27
+    assert any("3.3 ms missing" in words for words in result.words)
+    assert any("27% slower" in words for words in result.words)
+
+
+def test_golden_2_75_is_the_break_even_of_the_baseline_range_seen():
+    found = break_even(baseline_tok_s=82.5, cycle_ms=30, accept_length=2.0, measured_tok_s=60).contradiction
+    assert found is not None
+    assert round(found.break_even, 2) == 2.75
+
+
+def test_cycle_that_is_too_long_is_a_contradiction_too():
+    found = break_even(baseline_tok_s=82, cycle_ms=30, accept_length=2.0, measured_tok_s=80).contradiction
+    assert found is not None
+    assert found.missing_ms < 0
+    assert "too many" in found.words
+
+
+def test_hopeless_and_impossible_configurations_are_said():
+    words = break_even(baseline_tok_s=200, cycle_ms=30, accept_length=2.0, num_steps=2).words
+    assert any("no drafter makes them pay" in sentence for sentence in words)
+    words = break_even(baseline_tok_s=20, cycle_ms=30, accept_length=2.0).words
+    assert any("measure the baseline again" in sentence for sentence in words)
+
+
+def test_json_has_every_part():
+    data = break_even(baseline_tok_s=82, cycle_ms=30, accept_length=2.0, targets=[100], measured_tok_s=60).to_json()
+    assert data["targets"][0]["accept_length"] == pytest.approx(3.0)
+    assert data["contradiction"]["missing_ms"] == pytest.approx(10 / 3)
+
+
+@given(baseline=speeds, cycle=cycles, accept=lengths)
+def test_pays_iff_accept_length_is_above_break_even(baseline, cycle, accept):
+    result = break_even(baseline_tok_s=baseline, cycle_ms=cycle, accept_length=accept)
+    speedup = result.speed_tok_s / baseline
+    if not math.isclose(accept, result.break_even, rel_tol=1e-9):
+        assert result.pays == (accept > result.break_even) == (speedup > 1.0)
+    assert break_even_from_speedup(accept, speedup) == pytest.approx(result.break_even)
+
+
+@given(baseline=speeds, cycle=cycles, accept=lengths)
+def test_a_consistent_measurement_is_no_contradiction(baseline, cycle, accept):
+    result = break_even(
+        baseline_tok_s=baseline, cycle_ms=cycle, accept_length=accept, measured_tok_s=accept / cycle * 1000
+    )
+    assert result.contradiction is None
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"baseline_tok_s": 0.0}, "baseline"),
+        ({"baseline_tok_s": math.nan}, "baseline"),
+        ({"cycle_ms": -1.0}, "cycle"),
+        ({"cycle_ms": math.inf}, "cycle"),
+        ({"accept_length": 0.16}, "accept rate"),
+        ({"accept_length": 3.2}, "at most"),
+        ({"num_steps": 0}, "at least 1"),
+        ({"targets": [100.0, -5.0]}, "target"),
+        ({"measured_tok_s": 0.0}, "measured"),
+    ],
+)
+def test_impossible_inputs_are_refused(change, complaint):
+    inputs = {"baseline_tok_s": 82.0, "cycle_ms": 30.0, "accept_length": 2.0, "num_steps": 2} | change
+    with pytest.raises(SpectuneError, match=complaint):
+        break_even(**inputs)
+
+
+def test_all_impossible_inputs_are_named_at_once():
+    with pytest.raises(InputProblems) as caught:
+        break_even(baseline_tok_s=-1, cycle_ms=0, accept_length=0.5, num_steps=2, targets=[0])
+    assert len(caught.value.problems) == 4

@@ -1,0 +1,111 @@
+import json
+import math
+import random
+
+import pytest
+from analysis_records import made_record, simulated_level
+
+from spectune.analysis.measurement import LevelMeasurement, NothingMeasuredError, measure_level
+
+ACCEPTANCE = {"chat": 0.5, "code": 0.8, "math": 0.65}
+
+
+def expected_length(steps):
+    return sum(sum(a**i for i in range(steps + 1)) for a in ACCEPTANCE.values()) / len(ACCEPTANCE)
+
+
+def level(seed=1, **changes):
+    settings = {"concurrency": 4, "cycle_s": 0.02, "acceptance": ACCEPTANCE, "steps": 3, "length_s": 40.0} | changes
+    return simulated_level(random.Random(seed), **settings)
+
+
+def test_figures_of_a_level_whose_truth_is_known():
+    found = measure_level("c4", level(), (2.0, 38.0))
+    truth = expected_length(3)
+    assert found.accept_length.est == pytest.approx(truth, rel=0.03)
+    assert found.accept_length.lo < truth < found.accept_length.hi
+    assert found.cycle_ms.est == pytest.approx(20.0, rel=0.02)
+    assert found.inter_chunk_ms == pytest.approx(20.0, rel=0.01)
+    assert found.decode_speed.est == pytest.approx(truth / 0.02, rel=0.03)
+    # Each request decodes 60 cycles after 50 ms of prefill.
+    assert found.output_throughput.est == pytest.approx(4 * (60 * truth + 1) / (60 * 0.02 + 0.05), rel=0.03)
+    assert found.ttft_p50_ms == pytest.approx(50.0)
+    assert found.accept_length_by_class["code"].est > found.accept_length_by_class["chat"].est
+    assert len(found.per_position) == 3
+    assert found.notes == ()
+
+
+def test_cycle_is_accept_length_over_decode_speed():
+    found = measure_level("c4", level(), (2.0, 38.0))
+    assert found.cycle_ms.est == pytest.approx(1000 * found.accept_length.est / found.decode_speed.est)
+
+
+def test_intervals_of_the_decode_speed_cover_the_truth():
+    truth = expected_length(3) / 0.02
+    found = [measure_level("c4", level(seed, length_s=12.0), (1.0, 11.0)).decode_speed for seed in range(100)]
+    assert sum(e.lo <= truth <= e.hi for e in found) >= 88
+
+
+def test_without_speculation_the_accept_length_is_exactly_one():
+    found = measure_level("c4", level(steps=0), (2.0, 38.0))
+    assert (found.accept_length.lo, found.accept_length.hi) == (1.0, 1.0)
+    assert found.per_position == ()
+    assert found.cycle_ms.est == pytest.approx(20.0, rel=0.01)
+
+
+def test_what_lies_outside_the_steady_state_does_not_count():
+    slow_start = made_record(chunks=((0.5, 1), (9.0, 2), (10.1, 3), (10.2, 4), (10.3, 5)), verifies=4, correct=0)
+    found = measure_level("c1", [slow_start], (10.0, 11.0))
+    assert found.decode_speed.est == pytest.approx(10.0)
+
+
+def test_failures_are_counted_and_quoted_but_give_no_acceptance():
+    records = [*level(), made_record(error="HTTP 500: boom", chunks=(), verifies=0)]
+    found = measure_level("c4", records, (2.0, 38.0))
+    assert found.failed == 1
+    assert "1 requests failed; the first: HTTP 500: boom" in found.notes
+
+
+def test_requests_closed_by_the_client_are_neither_failures_nor_results():
+    closed = made_record(chunks=((5.0, 1), (6.0, 2)), finish_reason="client_abort")
+    found = measure_level("c4", [*level(), closed], (2.0, 38.0))
+    assert found.failed == 0
+    assert found.n_requests == measure_level("c4", level(), (2.0, 38.0)).n_requests
+
+
+def test_two_routes_to_the_cycle_that_disagree_are_reported():
+    merged = [made_record(chunks=tuple((0.1 * i, 1 + 4 * i) for i in range(1, 60)), verifies=116, correct=116)]
+    found = measure_level("c1", merged * 3, (0.0, 6.0))
+    assert found.cycle_ms.est == pytest.approx(50.0)
+    assert any("two routes" in note and "100.00 ms" in note for note in found.notes)
+
+
+def test_a_busy_client_and_cached_prompts_are_reported():
+    cached = [made_record(chunks=((0.1, 1), (0.2, 2), (0.3, 3)), prompt_tokens=20, cached_tokens=19)] * 3
+    notes = measure_level("c1", cached, (0.0, 1.0), client_cpu=0.9).notes
+    assert any("prefix cache" in note for note in notes)
+    assert any("90% of a core" in note for note in notes)
+
+
+def test_json_round_trip_keeps_everything():
+    found = measure_level("c4", level(), (2.0, 38.0), graph_used=True, client_cpu=0.2)
+    assert LevelMeasurement.from_json(json.loads(json.dumps(found.to_json()))) == found
+
+
+def test_json_has_the_keys_other_programs_read():
+    data = measure_level("c1", [made_record()], (0.0, 1.0)).to_json()
+    wanted = {"level", "n_requests", "failed", "accept_length", "per_position", "cycle_ms", "decode_speed"}
+    assert wanted | {"output_throughput", "ttft_p95_ms", "graph_used"} <= set(data)
+    assert data["decode_speed"] == [pytest.approx(20.0), None, None]
+    assert math.isinf(LevelMeasurement.from_json(data).decode_speed.hi)
+
+
+@pytest.mark.parametrize("records", [[], [made_record(chunks=((0.5, 8),))], [made_record(error="lost")]])
+def test_a_level_without_a_decoding_request_says_so(records):
+    with pytest.raises(NothingMeasuredError, match="no request of level c1 was decoding"):
+        measure_level("c1", records, (0.0, 1.0))
+
+
+def test_a_level_that_never_warmed_up_says_what_its_requests_died_of():
+    with pytest.raises(NothingMeasuredError, match="warm-up; the first: boom"):
+        measure_level("c1", [made_record(error="boom")], None)
