@@ -10,6 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from spectune.space.durations import Duration
 from spectune.space.names import ALGORITHM, argument_name_problem, hint, is_environment, is_speculative
 from spectune.space.sections import ArgumentValue, Count, Flag, Section, Text
+from spectune.space.values import UNSET
 
 RUNTIMES = ("cpu-reference",)
 DEFAULT_PYTHON = "python3"
@@ -61,6 +62,16 @@ class EngineSection(Section):
         if runtime is not None and runtime not in RUNTIMES:
             raise ValueError(f"'{runtime}' is not a runtime{hint(runtime, RUNTIMES)}")
         return runtime
+
+    @property
+    def env_to_set(self) -> dict[str, str]:
+        """Variables that every launch sets."""
+        return {name: value for name, value in self.env.items() if value != UNSET}
+
+    @property
+    def env_to_unset(self) -> tuple[str, ...]:
+        """Variables that must be absent from every launch."""
+        return tuple(name for name, value in self.env.items() if value == UNSET)
 
 
 def exclusive_key_problems(engine: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

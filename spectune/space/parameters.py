@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from spectune.space.names import ALGORITHM, ENV_PREFIX, NO_SPECULATION, hint, is_environment, is_speculative
 from spectune.space.values import UNSET, Value, canonical, canonical_json, text_of
@@ -70,8 +71,11 @@ class Parameter:
         """Whether `value` is one of the values, `true` and `1` being different ones."""
         if isinstance(self.domain, IntegerRange):
             return isinstance(value, int) and not isinstance(value, bool) and value in self.domain.values
-        wanted = canonical_json(value)
-        return any(canonical_json(choice) == wanted for choice in self.domain)
+        return canonical_json(value) in self._keys
+
+    @cached_property
+    def _keys(self) -> frozenset[str]:
+        return frozenset(canonical_json(value) for value in self.values)
 
     def to_plain(self) -> object:
         """Returns what would stand in a YAML file."""

@@ -263,6 +263,8 @@ def test_environment_values_are_taken_as_written() -> None:
     space = parse(text + "forbid: [{env.A: on}]\n")
     assert space.parameters["env.A"].values == ("unset", "on", "0x10", "1.0", "")
     assert space.engine.env == {"B": "1e3", "C": "no", "D": "unset"}
+    assert space.engine.env_to_set == {"B": "1e3", "C": "no"}
+    assert space.engine.env_to_unset == ("D",)
     candidate = space.expand({"env.A": "on"})
     assert space.forbidden(candidate) is space.forbid[0]
     assert space.forbidden(space.expand({"env.A": "unset"})) is None
