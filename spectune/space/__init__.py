@@ -1,8 +1,8 @@
 """The search space: the YAML file, what it means, and `Candidate`, one assignment of it."""
 
+from spectune.space.arguments import Argument, ArgumentNames, KnownArguments
 from spectune.space.candidate import Candidate
 from spectune.space.conditions import Condition, Test, parse_condition
-from spectune.space.crosschecks import KnownArguments
 from spectune.space.document import Document, parse_document, read_document
 from spectune.space.durations import format_duration, parse_duration
 from spectune.space.engine_section import RUNTIMES, EngineSection
@@ -30,6 +30,8 @@ __all__ = [
     "RUNTIMES",
     "SCHEMA",
     "UNSET",
+    "Argument",
+    "ArgumentNames",
     "Branch",
     "Budget",
     "Candidate",

@@ -5,36 +5,28 @@ Works on the plain data, so that one bad section hides no other's problems.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from spectune.errors import Problem, SpectuneError
+from spectune.errors import Problem
 from spectune.space.document import Document, KeyPath
-from spectune.space.engine_section import EngineSection, exclusive_key_problems, fixed_argument_problem
+from spectune.space.engine_section import exclusive_key_problems, fixed_argument_problem
 from spectune.space.environment import environment_name_problem, environment_value_problem
 from spectune.space.names import ALGORITHM, ENV_PREFIX, argument_name_problem, hint, is_environment, is_speculative
 from spectune.space.workload import Workload
-
-KnownArguments = Collection[str] | Callable[[EngineSection], Collection[str] | None]
-"""The argument names an engine accepts, without dashes, or how to find out; None when nobody knows."""
 
 
 def crosscheck(
     document: Document,
     data: Mapping[str, Any],
-    *,
-    engine: EngineSection | None,
     workload: Workload | None,
-    known_arguments: KnownArguments | None,
 ) -> Iterator[Problem]:
     """Yields what is wrong between sections.
 
     Args:
         document: For lines.
         data: The file's plain data.
-        engine: The engine section if it is valid by itself.
         workload: The workload section if it is valid by itself.
-        known_arguments: What the engine accepts.
     """
     plain, search = _mapping(data, "engine"), _mapping(data, "search")
     args, env = _mapping(plain, "args"), _mapping(plain, "env")
@@ -44,7 +36,6 @@ def crosscheck(
         yield document.problem(("engine", "kind"), "kind: simulated is not available yet; use kind: sglang")
     yield from _fixed(document, args, env)
     yield from _searched(document, search, args, env)
-    yield from _unknown(document, search, args, _names(known_arguments, engine, document))
     if workload is not None:
         yield from _levels(document, data, workload.level_names)
 
@@ -79,38 +70,6 @@ def _searched(
             )
         elif is_speculative(name) and ALGORITHM not in search:
             yield document.problem(path, f"'{name}' has no effect without {ALGORITHM} under search")
-
-
-def _names(
-    known: KnownArguments | None, engine: EngineSection | None, document: Document
-) -> Collection[str] | Problem | None:
-    if not callable(known):
-        return known
-    if engine is None:
-        return None
-    try:
-        return known(engine)
-    except SpectuneError as error:
-        return document.problem(("engine",), str(error))
-
-
-def _unknown(
-    document: Document,
-    search: Mapping[str, Any],
-    args: Mapping[str, Any],
-    known: Collection[str] | Problem | None,
-) -> Iterator[Problem]:
-    if isinstance(known, Problem):
-        yield known
-        return
-    if known is None:
-        return
-    places: list[KeyPath] = [("engine", "args", name) for name in args]
-    places += [("search", name) for name in search if not is_environment(name)]
-    for path in places:
-        name = str(path[-1])
-        if name not in known and argument_name_problem(name) is None:
-            yield document.problem(path, f"'{name}' is not an argument of this engine{hint(name, known)}")
 
 
 def _levels(document: Document, data: Mapping[str, Any], names: tuple[str, ...]) -> Iterator[Problem]:

@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from spectune.errors import InputProblems
-from spectune.space.crosschecks import KnownArguments, crosscheck
+from spectune.space.arguments import KnownArguments, argument_problems
+from spectune.space.crosschecks import crosscheck
 from spectune.space.document import Document, KeyPath, parse_document, read_document
 from spectune.space.engine_section import EngineSection
 from spectune.space.entries import read_conditions, read_parameters
@@ -30,8 +31,9 @@ def load_space(source: str | Path, known_arguments: KnownArguments | None = None
 
     Args:
         source: A path, or the name of a shipped space.
-        known_arguments: The argument names the engine accepts, without dashes, or a function from the engine section to
-            them; None (also as the function's answer) leaves names unchecked.
+        known_arguments: What the engine accepts: names without dashes, or a mapping from them to objects whose
+            `complaint(value)` judges a value, or a function from the engine section to one of these. None, also as the
+            function's answer, leaves arguments unchecked.
 
     Raises:
         SpectuneError: There is no such file.
@@ -60,10 +62,11 @@ def _build(document: Document, known_arguments: KnownArguments | None) -> Search
         problems += translate(error, SpaceFile, document)
     engine = _alone(EngineSection, data.get("engine"))
     workload = _alone(Workload, data.get("workload", {}))
-    problems += crosscheck(document, data, engine=engine, workload=workload, known_arguments=known_arguments)
+    problems += crosscheck(document, data, workload)
     parameters, bad_parameters = read_parameters(document, data)
     forbid, bad_conditions = read_conditions(document, data, parameters)
     problems += bad_parameters + bad_conditions
+    problems += argument_problems(document, data, parameters, engine, known_arguments)
     if problems:
         raise InputProblems(sorted(dict.fromkeys(problems), key=lambda problem: problem.line or 0))
     assert file is not None, "a file without problems is valid"

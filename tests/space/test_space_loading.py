@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -243,6 +244,28 @@ def test_known_arguments_may_be_asked_of_the_engine() -> None:
     parse(GOOD, lambda engine: None)
     assert messages(GOOD, lambda engine: {"model-path", "speculative-algorithm"}) == [
         "5: 'speculative-num-steps' is not an argument of this engine; did you mean 'speculative-algorithm'?"
+    ]
+
+
+@dataclass(frozen=True)
+class Whole:
+    """An argument that takes whole numbers only."""
+
+    name: str
+
+    def complaint(self, value: object) -> str | None:
+        return None if type(value) is int else f"{self.name} must be an integer, but got {value!r}"
+
+
+def test_a_mapping_of_known_arguments_has_values_checked_too() -> None:
+    known = {
+        name: Whole(name) for name in ("model-path", "speculative-num-steps", "speculative-algorithm", "page-size")
+    }
+    assert messages(GOOD.replace("search:", "search:\n  page-size: [1, 1.5, [2, 3]]"), known) == [
+        "2: model-path must be an integer, but got 'org/model'",
+        "4: page-size must be an integer, but got 1.5",
+        "4: page-size must be an integer, but got (2, 3)",
+        "5: speculative-algorithm must be an integer, but got 'EAGLE3'",
     ]
 
 
