@@ -36,7 +36,8 @@ def _filled(rng: random.Random, templates: tuple[str, ...], words: dict[str, tup
     for _, slot, _, _ in Formatter().parse(template):
         if slot is not None and slot not in taken:
             taken[slot] = rng.choice([word for word in words[slot.rstrip("2")] if word not in taken.values()])
-    return template.format_map(taken)
+    text = template.format_map(taken)
+    return text[0].upper() + text[1:]
 
 
 def _journey(rng: random.Random) -> str:

@@ -96,22 +96,31 @@ CHAT_TASKS = (
     "Write {piece} about {person} who {event} {place}. The tone should be {tone}.",
     "I am {person} and want to {goal} within {period}. Make me a realistic plan, and warn me of the usual mistakes.",
     (
-        "What are the arguments for and against {debate}? Present both sides fairly, then say what evidence would "
-        "settle it."
+        "What are the arguments for and against {debate}, as {person} might see them? Present both sides in a way that "
+        "is {tone}, then say what evidence would settle it."
     ),
     "Draft an e-mail from {person} to {person2} about {matter}. Keep it {tone}, and offer two ways forward.",
-    "Compare {topic} and {topic2}. Where do people confuse them, and why does the difference matter in practice?",
-    "Plan {occasion} for {person} {place}. Give a schedule, a shopping list and one idea for bad weather.",
+    (
+        "Compare {topic} and {topic2} for {person}. Where do people confuse them, and why does the difference matter "
+        "in practice?"
+    ),
+    (
+        "Plan {occasion} for {person} {place}. Give a schedule, a shopping list and one idea for bad weather. "
+        "Everybody should go home feeling that it was {tone}."
+    ),
     "Write a dialogue between {person} and {person2}, who meet {place} and disagree about {debate}. Make it {tone}.",
     (
-        "Give {person} a tour of the history of {topic}: the main turning points, the people behind them and what "
-        "came of it."
+        "Give {person} a tour of the history of {topic}: the main turning points, the people behind them and what came "
+        "of it. Start with {device}."
     ),
     (
-        "Somebody told me that {debate} is obviously right. Interview me about it: ask six questions and explain "
-        "why each one matters."
+        "{person} told me {place} that {debate} is obviously right. Interview me about it: ask six questions and "
+        "explain why each one matters."
     ),
-    "Summarise what is known about {topic} in plain language for {person}, and list three open questions.",
+    (
+        "Summarise what is known about {topic} in plain language for {person}. Begin with {device}, and list three "
+        "open questions."
+    ),
     "Write a speech for {person} to give at {occasion}. It should be {tone} and mention {matter}.",
 )
 

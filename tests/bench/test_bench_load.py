@@ -1,0 +1,176 @@
+import asyncio
+import math
+from itertools import islice
+
+import pytest
+from aiohttp import web
+from bench_server import FakeEngine, chunk, endless, open_stream, serving, until
+
+from spectune.bench.client import Sampling
+from spectune.bench.level import LevelPlan
+from spectune.bench.load import run_level
+
+SAMPLING = Sampling(output_tokens=64)
+# Cut short wherever a test does not look at it; a time limit that is never reached fails by the test's own deadline.
+QUICK = {"window_s": 0.1, "warmup_limit_s": 0.4, "time_limit_s": 1.0, "min_requests": 2, "min_windows": 3}
+
+
+def run(engine, *, prompts=None, stop=None, progress=None, **plan):
+    async def once():
+        async with serving(engine) as client:
+            stop_when = None
+            if stop is not None:
+                stop_when = asyncio.ensure_future(stop(engine))
+            settings = LevelPlan(**({"concurrency": 4, "sampling": SAMPLING} | QUICK | plan))
+            return await asyncio.wait_for(
+                run_level(client, prompts or endless(), settings, progress=progress, stop_when=stop_when), 30
+            )
+
+    return asyncio.run(once())
+
+
+@pytest.mark.parametrize("concurrency", [1, 4, 16])
+def test_a_level_keeps_its_concurrency_and_uses_every_prompt_once(concurrency):
+    engine = FakeEngine()
+    level = run(engine, concurrency=concurrency)
+    assert engine.most_in_flight == concurrency
+    assert len(set(engine.seen)) == len(engine.seen) == len(level.records)
+    assert all(record.completed for record in level.records)
+    start, end = level.measured_s
+    assert 0 < start < end <= level.wall_s
+
+
+def test_all_slots_are_busy_throughout_the_steady_state():
+    level = run(FakeEngine(), concurrency=4)
+    start, end = level.measured_s
+    # Before the first and after the last quarter-cycle of turn-round, four requests overlap at any time sampled.
+    busy = [
+        sum(record.sent_s <= start + (end - start) * i / 50 < record.end_s for record in level.records)
+        for i in range(50)
+    ]
+    assert sum(busy) / len(busy) > 3.5
+    assert max(busy) == 4
+
+
+def test_an_engine_that_is_steady_ends_by_precision():
+    level = run(FakeEngine(cycle_s=0.01), precision=0.5, time_limit_s=25)
+    assert level.stop_reason == "precision"
+
+
+def test_a_precision_out_of_reach_ends_by_time():
+    level = run(FakeEngine(), precision=0.0, time_limit_s=0.5)
+    assert level.stop_reason == "time"
+    assert level.measured_s[1] - level.measured_s[0] >= 0.5
+
+
+def test_too_few_requests_do_not_end_a_level_by_precision():
+    level = run(FakeEngine(), precision=0.9, min_requests=10**6)
+    assert level.stop_reason == "time"
+
+
+def test_requests_in_flight_end_after_measuring():
+    level = run(FakeEngine(cycles=40, cycle_s=0.01), time_limit_s=0.3, precision=0.0)
+    assert all(record.completed for record in level.records)
+    assert max(record.end_s for record in level.records) > level.measured_s[1]
+
+
+def test_requests_that_do_not_end_in_time_are_closed_and_kept():
+    engine = FakeEngine(cycles=10**6, cycle_s=0.005)
+    level = run(engine, time_limit_s=0.3, precision=0.0, drain_limit_s=0.2)
+    assert len(level.records) == 4
+    assert {record.finish_reason for record in level.records} == {"client_abort"}
+    assert all(record.chunks and not record.failed and not record.completed for record in level.records)
+    assert engine.dropped == 4
+
+
+def test_prompts_that_run_out_end_the_level():
+    level = run(FakeEngine(), prompts=islice(endless(), 10))
+    assert level.stop_reason == "prompts_exhausted"
+    assert len(level.records) == 10
+
+
+def test_an_engine_that_refuses_everything_is_given_up():
+    async def refuse(_engine, _request, _body):
+        return web.Response(status=500, text="boom")
+
+    level = run(FakeEngine(answer=refuse), time_limit_s=25)
+    assert level.stop_reason == "failures"
+    assert level.measured_s is None
+    assert 8 <= len(level.records) <= 12
+    assert all(record.error == "HTTP 500: boom" for record in level.records)
+
+
+def test_single_failures_do_not_lose_the_others():
+    async def sometimes(engine, request, body):
+        if body["input_ids"][0] % 5 == 0:
+            response = await open_stream(request)
+            await response.write(chunk(1))
+            await response.write_eof()
+            return response
+        return await engine.stream(request, body)
+
+    engine = FakeEngine(answer=sometimes)
+    level = run(engine)
+    failed = [record for record in level.records if record.failed]
+    assert len(failed) == sum(ids[0] % 5 == 0 for ids in engine.seen)
+    assert len(level.records) == len(engine.seen)
+    assert level.stop_reason == "time"
+
+
+def test_a_deadlocked_engine_is_noticed_by_its_tokens():
+    async def stall(_engine, request, _body):
+        response = await open_stream(request)
+        await response.write(chunk(1))
+        await asyncio.sleep(60)
+        return response
+
+    level = run(FakeEngine(answer=stall), hang_s=0.5, time_limit_s=25)
+    assert level.stop_reason == "hang"
+    assert {record.error for record in level.records} == {"no request got a token for 0.5 s"}
+
+
+@pytest.mark.parametrize("after", [0, 5, 200])
+def test_a_level_ends_at_once_when_told(after):
+    async def dies(engine):
+        await until(lambda: len(engine.seen) >= after)
+
+    level = run(FakeEngine(), stop=dies, time_limit_s=25, warmup_limit_s=25, precision=0.0)
+    assert level.stop_reason == "stopped"
+    assert not any(record.failed for record in level.records)
+    assert len(level.records) >= after
+
+
+def test_cancelling_a_level_leaves_nothing_running():
+    engine = FakeEngine(cycles=10**6)
+
+    async def once():
+        async with serving(engine) as client:
+            task = asyncio.create_task(run_level(client, endless(), LevelPlan(4, SAMPLING)))
+            await until(lambda: engine.in_flight == 4)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await until(lambda: not engine.in_flight)
+
+    asyncio.run(once())
+    assert engine.dropped == 4
+
+
+def test_progress_tells_the_phases_in_order():
+    seen = []
+    run(FakeEngine(cycles=60), progress=seen.append)
+    phases = [state.phase for state in seen]
+    assert phases == sorted(phases, key=["warm-up", "measuring", "draining"].index)
+    assert {"warm-up", "measuring"} <= set(phases)
+    measuring = [state for state in seen if state.phase == "measuring"]
+    assert measuring[-1].tokens_per_s > 0
+    assert math.isfinite(measuring[-1].throughput_precision)
+
+
+def test_a_prompt_source_that_breaks_is_not_swallowed():
+    def broken():
+        yield from islice(endless(), 6)
+        raise ValueError("no more")
+
+    with pytest.raises(ValueError, match="no more"):
+        run(FakeEngine(), prompts=broken())

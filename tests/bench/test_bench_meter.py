@@ -1,0 +1,72 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spectune.bench.meter import TokenMeter, acceptance_precision, throughput_precision
+from spectune.bench.records import RequestRecord
+
+arrivals = st.lists(st.tuples(st.floats(0, 20), st.integers(1, 9)), min_size=1, max_size=200)
+
+
+def regular(period_s, length_s, tokens=2, start_s=0.0):
+    meter = TokenMeter()
+    for index in range(int(length_s / period_s)):
+        meter.add(start_s + (index + 0.5) * period_s, tokens)
+    return meter
+
+
+def test_rate_of_a_regular_stream():
+    assert regular(0.01, 10).rate(1.0, 9.0) == pytest.approx(200.0)
+    assert regular(0.01, 10).rate(5.01, 5.04) == 0.0
+
+
+@given(arrivals=arrivals)
+def test_no_token_is_lost_or_counted_twice(arrivals):
+    meter = TokenMeter()
+    for time_s, tokens in arrivals:
+        meter.add(time_s, tokens)
+    assert meter.tokens == sum(tokens for _, tokens in arrivals)
+    assert meter.rate(0.0, 20.05) * 20.05 == pytest.approx(meter.tokens)
+    assert meter.last_s == max(time_s for time_s, _ in arrivals)
+
+
+@pytest.mark.parametrize(("length_s", "count"), [(0.4, 0), (0.5, 1), (3.0, 6), (60.0, 20)])
+def test_batches_are_equally_long_and_at_most_twenty(length_s, count):
+    batches = regular(0.01, 100).batches(1.0, 1.0 + length_s, 0.5)
+    assert batches == pytest.approx([200.0] * count)
+
+
+def test_precision_of_a_regular_stream_is_perfect_and_of_an_irregular_one_is_not():
+    assert throughput_precision(regular(0.01, 10).batches(0, 10, 0.5)) == pytest.approx(0.0, abs=1e-9)
+    assert throughput_precision([100.0, 200.0, 50.0, 120.0]) > 0.3
+
+
+def test_an_engine_that_gets_faster_is_not_steady_until_it_no_longer_does():
+    meter = TokenMeter()
+    now, period = 0.0, 0.2
+    while now < 4.0:
+        meter.add(now, 1)
+        now, period = now + period, max(period * 0.9, 0.01)
+    assert not meter.steady(1.0, 0.5, 0.05)
+    assert meter.steady(4.0, 0.5, 0.05)
+    assert not TokenMeter().steady(4.0, 0.5, 0.05)
+
+
+def test_easy_prompts_do_not_look_like_a_warm_up():
+    meter = TokenMeter()
+    for index in range(200):
+        meter.add(0.005 + 0.01 * index, 5 if index < 100 else 1)
+    assert meter.steady(2.0, 0.5, 0.05)
+
+
+def record(verifies, correct, prompt_class="code", error=None):
+    return RequestRecord("p", prompt_class, 3, 9, 0, 0.0, 0.1, 1.0, (), verifies, correct, (), "length", error)
+
+
+def test_acceptance_is_exact_without_speculation_and_unknown_from_one_request():
+    assert acceptance_precision([]) == 0.0
+    assert acceptance_precision([record(0, 0)] * 3) == 0.0
+    assert acceptance_precision([record(10, 20)]) == float("inf")
+    assert acceptance_precision([record(10, 20), record(10, 30), record(10, 0, error="lost")]) > 0.1
+    fixed = [record(10, 20), record(10, 60, "chat")] * 4
+    assert acceptance_precision(fixed) == pytest.approx(0.0)
