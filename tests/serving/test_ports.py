@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -46,10 +47,15 @@ def test_another_process_does_not_get_the_same_block(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("offset", [0, 100, 233, 239])
 def test_a_block_with_a_taken_port_is_passed_over(tmp_path: Path, offset: int) -> None:
-    with reserve_ports(lock_dir=tmp_path / "a") as ports:
-        wanted = ports.http
-    with socket.create_server(("127.0.0.1", wanted + offset)), reserve_ports(lock_dir=tmp_path / "b") as other:
-        assert other.http != wanted
+    with reserve_ports() as ports:  # nobody else gets it meanwhile
+        for http in range(FIRST_PORT, LAST_PORT, SPACING):
+            if http != ports.http:
+                (tmp_path / f"{http}.lock").touch()  # used a moment ago: the block in question would come next
+        with socket.create_server(("127.0.0.1", ports.http + offset)), reserve_ports(lock_dir=tmp_path) as other:
+            assert other.http != ports.http
+        (tmp_path / f"{ports.http}.lock").unlink()
+        with reserve_ports(lock_dir=tmp_path) as same:
+            assert same.http == ports.http
 
 
 def test_a_wanted_port_held_by_someone_else_names_the_holder(tmp_path: Path) -> None:
@@ -83,11 +89,18 @@ def test_impossible_ports(tmp_path: Path, port: int) -> None:
 
 
 def test_when_every_block_is_reserved(tmp_path: Path) -> None:
-    held = [reserve_ports(lock_dir=tmp_path) for _ in range(FIRST_PORT, LAST_PORT, SPACING)]
-    try:
-        with pytest.raises(PortHeldError, match="no block of ports is free"):
-            reserve_ports(lock_dir=tmp_path)
-    finally:
-        for block in held:
-            block.release()
-            block.release()
+    def reserve_one_more_than_there_are() -> None:
+        with ExitStack() as held:
+            for _ in range(FIRST_PORT, LAST_PORT + SPACING, SPACING):
+                held.enter_context(reserve_ports(lock_dir=tmp_path))
+
+    with pytest.raises(PortHeldError, match="no block of ports is free"):
+        reserve_one_more_than_there_are()
+
+
+def test_releasing_twice_is_harmless(tmp_path: Path) -> None:
+    ports = reserve_ports(lock_dir=tmp_path)
+    ports.release()
+    ports.release()
+    with reserve_ports(ports.http, lock_dir=tmp_path) as again:
+        assert again.http == ports.http
