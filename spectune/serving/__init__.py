@@ -10,9 +10,10 @@ from spectune.serving.failures import (
     classify,
     log_tail,
 )
+from spectune.serving.guarded import Teardown
 from spectune.serving.ports import PortBlock, PortHeldError, reserve_ports
 from spectune.serving.readiness import DEFAULT_PROBE
-from spectune.serving.server import Readiness, Server, Teardown
+from spectune.serving.server import Readiness, Server
 
 __all__ = [
     "DEFAULT_PROBE",

@@ -1,6 +1,6 @@
 """The parent of one engine: whatever happens to spectune, nothing of the engine's process tree outlives this program.
 
-Started by `spectune.serving.Server` as a file of its own (`python -I -S guard.py`), standard library only, so that it
+Started by `spectune.serving.guarded` as a file of its own (`python -I -S guard.py`), standard library only, so that it
 is there within milliseconds and cannot be disturbed by the engine's environment. One JSON object per line:
 
     stdin, the control pipe                           stdout, the status pipe
@@ -11,8 +11,8 @@ is there within milliseconds and cannot be disturbed by the engine's environment
 The tree ends when the engine's first process dies, when spectune asks for it, or when spectune is gone (the control
 pipe closes or the guard has another parent). As *subreaper* the guard inherits every orphan of the tree, also one that
 detached itself by a double fork and setsid; so "I have no children" (ECHILD) proves that nothing is left, zombies
-included. If the guard itself is killed, the kernel kills the engine's first process (PDEATHSIG), and `Server` finds
-the rest.
+included. If the guard itself is killed, the kernel kills the engine's first process (PDEATHSIG), and `GuardedTree`
+finds the rest.
 """
 
 from __future__ import annotations

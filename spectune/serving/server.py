@@ -1,45 +1,21 @@
-"""One engine process tree: started, ready, watched, and gone without a trace."""
+"""One engine: launched, ready, watched, and gone without a trace."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
-import psutil
-
-from spectune.errors import SpectuneError
 from spectune.serving.failures import EngineDied, StartupTimeout, log_tail
-from spectune.serving.processes import SERVER_ID_VARIABLE, end_survivors, listens
+from spectune.serving.guarded import GuardedTree
+from spectune.serving.processes import listens
 from spectune.serving.readiness import DEFAULT_PROBE, ReadinessProbe, tell_progress
 
-GRACE_S = 8.0
-GUARD_MARGIN_S = 70.0  # beyond the grace, before the guard itself is given up; it reports the unkillable after 60 s
 LAST_WORDS_S = 0.5  # for the rest of a dying engine to finish its log
-
-
-@dataclass(frozen=True)
-class Teardown:
-    """How an engine's process tree ended.
-
-    Attributes:
-        left: Processes that could not be ended; 0 is verified, not assumed.
-        forced: Whether any process had to be killed.
-        seconds: From the request (or the engine's death) until nothing was left.
-    """
-
-    left: int
-    forced: bool
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -55,14 +31,12 @@ class Readiness:
     answer: Mapping[str, Any]
 
 
-class Server:
+class Server(GuardedTree):
     """The lifecycle of one engine launch: `start`, `wait_ready`, use, `stop`; or `async with`.
-
-    The engine is a child of a guard (see `guard`), not of this process, so that it ends also when this process is
-    killed. Nothing is ever left running: not after `stop`, a crash of the engine, or SIGKILL to any of the three.
 
     Attributes:
         server_id: Mark that every process of the engine carries in its environment.
+        host: Address the engine was told to listen on.
         port: Port the engine was told to listen on.
         log_path: File that stdout and stderr of the engine are appended to.
     """
@@ -82,49 +56,18 @@ class Server:
         self.server_id = uuid.uuid4().hex
         self.host = host
         self.port = port
-        self.log_path = log_path
-        self._argv = list(argv)
-        self._env = engine_environment(env, host, self.server_id)
-        self._guard: subprocess.Popen[bytes] | None = None
-        self._known: set[psutil.Process] = set()
-        self._started_at = 0.0
+        self._launched_at = 0.0
+        super().__init__(argv, engine_environment(env, host), self.server_id, log_path)
 
     @property
     def url(self) -> str:
         """Base URL of the engine's HTTP API."""
         return f"http://{self.host}:{self.port}"
 
-    @property
-    def exited(self) -> asyncio.Future[int | None]:
-        """Done as soon as the engine's first process is gone, whatever the reason.
-
-        The result is its exit code, negative for a signal, None if the guard was killed. Cancelling it is harmless.
-        """
-        return asyncio.shield(self._exited)
-
     async def start(self) -> int:
-        """Start the engine; returns the pid of its first process.
-
-        Raises:
-            SpectuneError: The program cannot be executed or the log cannot be written.
-        """
-        assert self._guard is None, "a Server is one launch"
-        loop = asyncio.get_running_loop()
-        self._started: asyncio.Future[int] = loop.create_future()
-        self._exited: asyncio.Future[int | None] = loop.create_future()
-        self._stopped: asyncio.Future[Teardown] = loop.create_future()
-        self._started_at = time.monotonic()
-        self._guard = self._start_guard()
-        assert self._guard.stdout is not None
-        status = asyncio.StreamReader()
-        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(status), self._guard.stdout)
-        self._watcher = loop.create_task(self._watch(status, transport))
-        self._order({"argv": self._argv, "env": self._env, "log": str(self.log_path)})
-        try:
-            return await asyncio.shield(self._started)
-        except BaseException:
-            await self.stop(grace_s=0.0)
-            raise
+        """Start the engine, see `GuardedTree.start`; the start-up time counts from here."""
+        self._launched_at = time.monotonic()
+        return await super().start()
 
     async def wait_ready(
         self,
@@ -157,111 +100,18 @@ class Server:
                 raise EngineDied(self._exited.result(), log_tail(self.log_path))
             if not asking.done():
                 raise StartupTimeout(timeout_s, log_tail(self.log_path), prober.last_answer)
-            return Readiness(time.monotonic() - self._started_at, asking.result())
+            return Readiness(time.monotonic() - self._launched_at, asking.result())
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def stop(self, grace_s: float = GRACE_S) -> Teardown:
-        """End the whole process tree: SIGTERM, at most `grace_s` seconds, SIGKILL; may be called again at any time.
 
-        Returns:
-            How it went; `left` is 0 unless a process resisted SIGKILL for a minute.
-        """
-        if self._guard is None:
-            return Teardown(left=0, forced=False, seconds=0.0)
-        self._order({"stop_within_s": grace_s})
-        await asyncio.wait([self._stopped], timeout=grace_s + GUARD_MARGIN_S)
-        if not self._stopped.done():
-            self._guard.kill()  # the watcher notices and ends what is left
-        await asyncio.wait([self._watcher])
-        return self._stopped.result()
-
-    def pids(self) -> tuple[int, ...]:
-        """The processes of the engine that live now, its first one and all descendants; empty if there are none."""
-        if self._guard is None:
-            return ()
-        try:
-            tree = psutil.Process(self._guard.pid).children(recursive=True)
-        except psutil.Error:
-            return ()
-        self._known.update(tree)
-        return tuple(process.pid for process in tree)
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.stop()
-
-    def _start_guard(self) -> subprocess.Popen[bytes]:
-        program = Path(__file__).with_name("guard.py")
-        try:
-            self.log_path.parent.mkdir(parents=True, exist_ok=True)
-            with self.log_path.open("ab") as log:
-                return subprocess.Popen(
-                    [sys.executable, "-I", "-S", str(program)],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=log,
-                    start_new_session=True,
-                )
-        except OSError as error:
-            raise SpectuneError(f"cannot start the engine with its log in {self.log_path}: {error}") from error
-
-    def _order(self, order: Mapping[str, object]) -> None:
-        assert self._guard is not None
-        assert self._guard.stdin is not None
-        with suppress(BrokenPipeError, ValueError):  # the guard has ended, or `_watch` has closed the pipe
-            self._guard.stdin.write(json.dumps(order).encode() + b"\n")
-            self._guard.stdin.flush()
-
-    async def _watch(self, status: asyncio.StreamReader, transport: asyncio.BaseTransport) -> None:
-        """Turn the guard's events into results; when it vanishes without a last word, do its work."""
-        assert self._guard is not None
-        try:
-            async for line in status:
-                self._on_event(json.loads(line))
-        finally:
-            transport.close()
-        if not self._exited.done():
-            self._exited.set_result(None)
-        if not self._started.done():
-            self._started.set_exception(SpectuneError("the guard of the engine was killed before the launch"))
-        if not self._stopped.done():
-            began = time.monotonic()
-            left = await asyncio.to_thread(end_survivors, self.server_id, self._known)
-            self._stopped.set_result(Teardown(left, forced=True, seconds=time.monotonic() - began))
-        with suppress(BrokenPipeError):
-            assert self._guard.stdin is not None
-            self._guard.stdin.close()
-        await asyncio.to_thread(self._guard.wait)
-
-    def _on_event(self, event: dict[str, Any]) -> None:
-        match event.pop("event"):
-            case "started":
-                self._started.set_result(event["pid"])
-            case "failed":
-                message = f"cannot execute the engine's program {self._argv[0]!r}: {event['error']}"
-                self._started.set_exception(SpectuneError(message))
-                self._exited.set_result(None)
-                self._stopped.set_result(Teardown(left=0, forced=False, seconds=0.0))
-            case "exited":
-                self._exited.set_result(event["returncode"])
-            case "stopped":
-                self._stopped.set_result(Teardown(**event))
-
-
-def engine_environment(env: Mapping[str, str], host: str, server_id: str) -> dict[str, str]:
-    """`env` with the server's mark, and with proxies bypassed for the engine's warm-up requests to itself."""
+def engine_environment(env: Mapping[str, str], host: str) -> dict[str, str]:
+    """`env` with proxies bypassed for the engine's warm-up requests to itself, and left visible in /proc."""
     result = dict(env)
     for variable in ("NO_PROXY", "no_proxy"):
         kept = [entry for entry in result.get(variable, "").split(",") if entry]
         result[variable] = ",".join([*kept, *(name for name in ("127.0.0.1", "localhost", host) if name not in kept)])
-    result[SERVER_ID_VARIABLE] = server_id
-    result["SPT_NOENV"] = "1"  # setproctitle would wipe the mark from /proc/PID/environ
+    result["SPT_NOENV"] = "1"  # setproctitle would wipe /proc/PID/environ, and with it the mark
     return result
