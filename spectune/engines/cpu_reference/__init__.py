@@ -1,0 +1,19 @@
+"""The cpu-reference runtime: the unmodified SGLang wheel on a machine without a GPU, with tiny models to serve."""
+
+from spectune.engines.cpu_reference.cost import InstallPlan
+from spectune.engines.cpu_reference.home import spectune_home
+from spectune.engines.cpu_reference.install import ProgressCallback, estimate_cost, install, remove
+from spectune.engines.cpu_reference.runtime import Runtime, find, installed, planned
+
+__all__ = [
+    "InstallPlan",
+    "ProgressCallback",
+    "Runtime",
+    "estimate_cost",
+    "find",
+    "install",
+    "installed",
+    "planned",
+    "remove",
+    "spectune_home",
+]

@@ -1,0 +1,111 @@
+"""Runs pip in the runtime's environment: as its user has configured it, watched and logged, failing in one sentence."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from spectune.engines.cpu_reference.machine import free_bytes, gigabytes
+from spectune.engines.cpu_reference.runtime import Layout
+from spectune.errors import SpectuneError
+
+POLL_SECONDS: Final = 0.5
+# How pip says that nothing answered, in any of its versions.
+_UNREACHABLE = ("Failed to establish", "NewConnectionError", "Name or service not known", "ProxyError", "timed out")
+# Settings that would lead pip out of the runtime's environment.
+_ASTRAY = {"PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT"}
+
+
+def run_pip(layout: Layout, arguments: Sequence[str], on_bytes: Callable[[int], None] | None = None) -> None:
+    """Run pip to its end.
+
+    Its index, proxy and other settings are the user's own: nothing here names an index.
+
+    Args:
+        layout: The runtime whose interpreter has pip; its log is appended to, its temporary folder is used.
+        arguments: After `pip`.
+        on_bytes: Called twice a second with the bytes on disk, what pip is still unpacking included.
+
+    Raises:
+        SpectuneError: With pip's last word and the path of the log.
+    """
+    layout.temporary.mkdir(parents=True, exist_ok=True)
+    with layout.log.open("ab") as log:
+        log.write(f"$ pip {' '.join(arguments)}\n".encode())
+        log.flush()
+        start = log.tell()
+        process = subprocess.Popen(
+            [str(layout.python), "-m", "pip", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=pip_environment(layout),
+        )
+        try:
+            while _still_runs(process):
+                if on_bytes is not None:
+                    on_bytes(bytes_below(layout.venv / "lib") + bytes_below(layout.temporary))
+        finally:  # Ctrl-C, or an error while watching: pip must not go on alone
+            process.terminate()
+            process.wait()
+    if process.returncode:
+        said = layout.log.read_bytes()[start:].decode(errors="replace")
+        raise SpectuneError(_failure(said, process.returncode, layout))
+
+
+def pip_environment(layout: Layout) -> dict[str, str]:
+    """The user's environment, without what would lead pip out of the runtime's."""
+    kept = {name: value for name, value in os.environ.items() if name not in _ASTRAY}
+    return kept | {
+        "PIP_USER": "0",
+        "PIP_NO_INPUT": "1",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "PIP_PROGRESS_BAR": "off",
+        "TMPDIR": str(layout.temporary),
+    }
+
+
+def bytes_below(folder: Path) -> int:
+    """Bytes of all files below a folder that may change meanwhile."""
+    total = 0
+    pending = [str(folder)]
+    while pending:
+        try:
+            with os.scandir(pending.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(entry.path)
+                    else:
+                        total += entry.stat(follow_symlinks=False).st_size
+        except OSError:  # gone between listing and looking
+            continue
+    return total
+
+
+def _still_runs(process: subprocess.Popen[bytes]) -> bool:
+    try:
+        process.wait(POLL_SECONDS)
+    except subprocess.TimeoutExpired:
+        return True
+    return False
+
+
+def _failure(said: str, returncode: int, layout: Layout) -> str:
+    """One sentence from pip's output: the cause where it is known, pip's own last word otherwise."""
+    log = f"the full log is {layout.log}"
+    if "No space left on device" in said:
+        free = gigabytes(free_bytes(layout.path))
+        return (
+            f"the disk of {layout.path} is full ({free} free); make room or set SPECTUNE_HOME, then run the same "
+            f"command again: it goes on where it stopped; {log}"
+        )
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
+    last = (errors or lines or [f"exit code {returncode}"])[-1]
+    advice = "mend it, then run the same command again: it goes on where it stopped"
+    if any(sign in said for sign in _UNREACHABLE):
+        advice = "pip cannot reach its index: check network, proxy and pip's configuration (`pip config list`)"
+    return f"pip failed: {last}; {advice}; {log}"
