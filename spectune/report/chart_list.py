@@ -51,7 +51,7 @@ def chart_list(
     found = charts.break_even(rows)
     if found:
         caption = "Speculation pays where the dot (accepted) lies to the right of the bar (needed). Fastest first."
-        height = 150 + 46 * len(found["layout"]["annotations"])
+        height = 120 + 50 * len(found["layout"]["annotations"])
         made.append(Chart("break-even", "Accepted and needed", caption, found, height))
     found = charts.acceptance(_curves(trials, labels, pareto))
     if found:

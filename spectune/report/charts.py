@@ -23,8 +23,8 @@ from spectune.report.figure_parts import (
 HIGHLIGHTED = len(SERIES)
 MOST_ROWS = 24
 TITLES = {
-    "decode_speed": "decode speed of one request (tok/s)",
-    "output_throughput": "output throughput of all requests (tok/s)",
+    "decode_speed": "decode speed, one request (tok/s)",
+    "output_throughput": "throughput, all requests (tok/s)",
     "cycle_ms": "cycle time (ms)",
 }
 
@@ -67,7 +67,7 @@ def trade_off(rows: Sequence[Row], pareto: frozenset[str], baselines: frozenset[
         traces.append(
             {
                 **points(own, "decode_speed", "output_throughput", colour),
-                "mode": "lines+markers+text",
+                "mode": "lines+markers" if baseline else "lines+markers+text",
                 "name": text(own[0]["label"], 40),
                 "text": [text(row["level"], 12) for row in own],
                 "textposition": "top right",
@@ -146,12 +146,13 @@ def break_even(rows: Sequence[Row]) -> Figure | None:
                 "hovertext": [hover(row) for row in ranked], "hoverinfo": "text",
             }
         )  # fmt: skip
-    figure = blank(traces, "accept length (tokens per verify, bonus token included)", "")
-    figure["layout"]["yaxis"] |= {"visible": False, "range": [0.4, len(ranked) + 0.8], "fixedrange": True}
+    figure = blank(traces, "accept length (tokens per verify)", "")
+    figure["layout"]["yaxis"] |= {"visible": False, "range": [0.5, len(ranked) + 0.8], "fixedrange": True}
     figure["layout"]["xaxis"]["rangemode"] = "normal"
+    figure["layout"]["legend"] |= {"y": 1, "yanchor": "bottom"}
     figure["layout"]["annotations"] = [
         {
-            "xref": "paper", "x": 0, "xanchor": "left", "y": place, "yshift": 15, "showarrow": False,
+            "xref": "paper", "x": 0, "xanchor": "left", "y": place, "yshift": 16, "showarrow": False,
             "text": f"{text(row['label'], 44)} · {text(row['level'], 10)}", "font": {"size": 12},
         }
         for row, place in zip(ranked, places, strict=True)

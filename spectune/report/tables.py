@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spectune.report.wording import NOTHING, estimate, interval, length, number, plain, times
+from spectune.report.wording import NOTHING, close_interval, count, estimate, length, number, plain, times
 
 Row = Mapping[str, Any]
 
@@ -86,15 +86,15 @@ def _break_even_row(row: Row, pareto: frozenset[str], targets: Sequence[float]) 
         label=row["label"],
         level=row["level"],
         accept_length=length(accepted[0]),
-        accept_interval=interval(accepted),
+        accept_interval=close_interval(accepted),
         break_even=length(needed[0]) if needed else NOTHING,
         cycle=f"{estimate(cycle)} ms" if cycle else NOTHING,
         speedup=times(row.get("speedup")),
-        speedup_interval=interval(row.get("speedup")),
+        speedup_interval=close_interval(row.get("speedup")),
         verdict=VERDICTS.get(str(row.get("verdict")), "no baseline"),
         arithmetic=arithmetic,
         speed=speed,
-        bound=f"{steps} steps accept {steps + 1} at most" if steps else "",
+        bound=f"{count(steps, 'step')} can give {steps + 1} at most" if steps else "",
         targets=tuple(_target(target, cycle, accepted[0], steps) for target in targets) if cycle else (),
         confirmed=bool(row.get("confirmed")),
         pareto=row["candidate_id"] in pareto,
@@ -106,7 +106,7 @@ def _target(target: float, cycle: Sequence[float], accepted: float, steps: int |
     if needed <= accepted:
         reach = "reached"
     elif steps is not None and needed > steps + 1:
-        reach = f"out of reach: {steps} steps give {steps + 1} at most"
+        reach = "out of reach"
     else:
         reach = f"{needed - accepted:.2f} more than now"
     return f"{target:g} tok/s needs {length(needed)} ({reach})"

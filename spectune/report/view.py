@@ -149,7 +149,7 @@ def _tiles(told: Summary, trials: Sequence[Any], rows: Sequence[Any]) -> list[tu
     compared = [row for row in rows if row.get("speedup")]
     if compared:
         best = max(compared, key=lambda row: row["speedup"][0])
-        spread = wording.interval(best["speedup"])
+        spread = wording.close_interval(best["speedup"])
         tiles.append(
             (wording.times(best["speedup"]), f"fastest candidate against the best baseline, at {best['level']}", spread)
         )

@@ -38,6 +38,13 @@ def interval(triple: Triple | None, digits: int = 3) -> str:
     return f"{number(triple[1], digits)} to {number(triple[2], digits)}"
 
 
+def close_interval(triple: Triple | None) -> str:
+    """Return the interval of a ratio or an accept length, with two decimals."""
+    if not triple or triple[1] is None or triple[2] is None or triple[1] == triple[2]:
+        return ""
+    return f"{triple[1]:.2f} to {triple[2]:.2f}"
+
+
 def times(triple: Triple | None) -> str:
     """Return a speedup, such as `1.66 ×`."""
     return f"{triple[0]:.2f} ×" if triple and triple[0] is not None else NOTHING
