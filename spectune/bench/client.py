@@ -18,6 +18,8 @@ from spectune.bench.sse import DONE, EventParser
 
 _ERROR_BYTES = 2000
 _READ_BYTES = 1 << 18
+_KEEPALIVE_S = 2.0  # below the 5 s after which SGLang's HTTP server closes an idle connection
+_PATIENCE_STEP = 0.05  # moving the deadline at every chunk costs more than parsing it
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ class GenerateClient:
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0),
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEPALIVE_S),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect_s),
             read_bufsize=_READ_BYTES,
             trust_env=False,
@@ -83,7 +85,7 @@ class GenerateClient:
             on_tokens: Told (seconds since the level's start, new tokens) for every chunk.
         """
         try:
-            async with asyncio.timeout(self.inactivity_s) as patience:
+            async with asyncio.timeout_at(self._deadline()) as patience:
                 await self._stream(exchange, sampling, on_tokens, patience)
         except (aiohttp.ClientError, ValueError) as error:
             exchange.fail(f"{type(error).__name__}: {error}")
@@ -109,7 +111,7 @@ class GenerateClient:
             if response.status != 200:
                 exchange.fail(f"HTTP {response.status}: {await _error_text(response)}")
                 return
-            parser = EventParser()
+            parser, renewed_s = EventParser(), exchange.last_s
             async for received in response.content.iter_any():
                 for event in parser.feed(received):
                     if event == DONE:
@@ -117,7 +119,9 @@ class GenerateClient:
                         continue
                     new = exchange.event(event)
                     if new:
-                        patience.reschedule(asyncio.get_running_loop().time() + self.inactivity_s)
+                        if exchange.last_s - renewed_s > _PATIENCE_STEP * self.inactivity_s:
+                            renewed_s = exchange.last_s
+                            patience.reschedule(self._deadline())
                         if on_tokens is not None:
                             on_tokens(exchange.last_s, new)
                 if exchange.error is not None:
@@ -148,6 +152,10 @@ class GenerateClient:
             if time.monotonic() + pause_s > deadline:
                 return False
             await asyncio.sleep(pause_s)
+
+    def _deadline(self) -> float:
+        """In the loop's time; late by the step, so that it never comes early."""
+        return asyncio.get_running_loop().time() + self.inactivity_s * (1.0 + _PATIENCE_STEP)
 
     def _opened(self) -> aiohttp.ClientSession:
         assert self._session is not None, "the client is used inside `async with`"

@@ -1,4 +1,6 @@
 import math
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given
@@ -106,3 +108,9 @@ def test_all_impossible_inputs_are_named_at_once():
     with pytest.raises(InputProblems) as caught:
         break_even(baseline_tok_s=-1, cycle_ms=0, accept_length=0.5, num_steps=2, targets=[0])
     assert len(caught.value.problems) == 4
+
+
+def test_the_arithmetic_loads_no_heavy_library():
+    heavy = {"numpy", "aiohttp", "optuna"}
+    program = f"import sys, spectune.analysis.break_even; sys.exit(bool({heavy} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -11,8 +11,15 @@ from spectune.bench.level import LevelPlan
 from spectune.bench.load import run_level
 
 SAMPLING = Sampling(output_tokens=64)
-# Cut short wherever a test does not look at it; a time limit that is never reached fails by the test's own deadline.
-QUICK = {"window_s": 0.1, "warmup_limit_s": 0.4, "time_limit_s": 1.0, "min_requests": 2, "min_windows": 3}
+# Cut short wherever a test does not look at it; a negative precision is never reached.
+QUICK = {
+    "window_s": 0.1,
+    "warmup_limit_s": 0.4,
+    "time_limit_s": 1.0,
+    "min_requests": 2,
+    "min_windows": 3,
+    "precision": -1.0,
+}
 
 
 def run(engine, *, prompts=None, stop=None, progress=None, **plan):
@@ -58,7 +65,7 @@ def test_an_engine_that_is_steady_ends_by_precision():
 
 
 def test_a_precision_out_of_reach_ends_by_time():
-    level = run(FakeEngine(), precision=0.0, time_limit_s=0.5)
+    level = run(FakeEngine(), precision=-1.0, time_limit_s=0.5)
     assert level.stop_reason == "time"
     assert level.measured_s[1] - level.measured_s[0] >= 0.5
 
@@ -69,14 +76,14 @@ def test_too_few_requests_do_not_end_a_level_by_precision():
 
 
 def test_requests_in_flight_end_after_measuring():
-    level = run(FakeEngine(cycles=40, cycle_s=0.01), time_limit_s=0.3, precision=0.0)
+    level = run(FakeEngine(cycles=40, cycle_s=0.01), time_limit_s=0.3, precision=-1.0)
     assert all(record.completed for record in level.records)
     assert max(record.end_s for record in level.records) > level.measured_s[1]
 
 
 def test_requests_that_do_not_end_in_time_are_closed_and_kept():
     engine = FakeEngine(cycles=10**6, cycle_s=0.005)
-    level = run(engine, time_limit_s=0.3, precision=0.0, drain_limit_s=0.2)
+    level = run(engine, time_limit_s=0.3, precision=-1.0, drain_limit_s=0.2)
     assert len(level.records) == 4
     assert {record.finish_reason for record in level.records} == {"client_abort"}
     assert all(record.chunks and not record.failed and not record.completed for record in level.records)
@@ -134,7 +141,7 @@ def test_a_level_ends_at_once_when_told(after):
     async def dies(engine):
         await until(lambda: len(engine.seen) >= after)
 
-    level = run(FakeEngine(), stop=dies, time_limit_s=25, warmup_limit_s=25, precision=0.0)
+    level = run(FakeEngine(), stop=dies, time_limit_s=25, warmup_limit_s=25, precision=-1.0)
     assert level.stop_reason == "stopped"
     assert not any(record.failed for record in level.records)
     assert len(level.records) >= after
