@@ -1,0 +1,88 @@
+"""From a study's records to what a person takes away: summary, launch files, report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from spectune import files
+from spectune.export import ExportedFiles, export_candidates
+from spectune.report import write_report
+from spectune.search import Stop, StudyFolder, Summary, TrialRecord, summarise
+from spectune.space import SearchSpace, load_space
+
+REPORTS = Path("reports")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Everything a study gives its user.
+
+    Attributes:
+        summary: The content of `summary.json`.
+        exported: Launch files, the recommended one first.
+        report: The HTML report.
+    """
+
+    summary: Summary
+    exported: Sequence[ExportedFiles]
+    report: Path
+
+    @property
+    def recommended_file(self) -> Path | None:
+        """The launch file of the recommendation."""
+        recommended = self.summary["recommended"]
+        if recommended is None:
+            return None
+        found = (e.shell for e in self.exported if e.candidate_id == recommended["candidate_id"])
+        return next(found, None)
+
+
+def study_space(folder: StudyFolder) -> SearchSpace:
+    """Return the search space a study was begun with.
+
+    Raises:
+        SpectuneError: When it cannot be read.
+    """
+    return load_space(folder.require().space_file)
+
+
+def remembered_stop(folder: StudyFolder) -> Stop | None:
+    """Return why the study ended, None when it has not."""
+    if not folder.summary_file.exists():
+        return None
+    stop = files.read_json(folder.summary_file).get("stop")
+    return None if stop is None else Stop(stop["reason"], stop["figure"])
+
+
+def deliver(
+    folder: StudyFolder,
+    space: SearchSpace,
+    records: Sequence[TrialRecord],
+    stop: Stop | None,
+    *,
+    report_file: Path | None = None,
+) -> Answer:
+    """Write `summary.json`, the launch files and the report of a study.
+
+    Raises:
+        SpectuneError: When a file cannot be read or written.
+    """
+    environment = files.read_json(folder.root / "environment.json")
+    summary = summarise(records, space, stop, name=folder.name, engine=environment.get("engine", "unknown"))
+    files.write_json(folder.summary_file, summary)
+    report = write_report(
+        summary, records, environment, space.text, report_file or REPORTS / f"{folder.name}.html"
+    )
+    return Answer(summary, export_answer(folder, records, summary), report)
+
+
+def export_answer(folder: StudyFolder, records: Sequence[TrialRecord], summary: Summary) -> list[ExportedFiles]:
+    """Write a launch file for the recommendation and every other Pareto-optimal candidate."""
+    recommended = [] if summary["recommended"] is None else [summary["recommended"]["trial"]]
+    by_trial = {record.trial: record for record in records}
+    picks = [by_trial[trial] for trial in dict.fromkeys([*recommended, *summary["pareto"]])]
+    return export_candidates(
+        picks, folder.exports, study=folder.name, engine=summary["engine"], simulated=summary["simulated"]
+    )

@@ -1,0 +1,76 @@
+"""`spectune report`, `spectune export` and `spectune studies`: answers from records, without an engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from spectune import files
+from spectune.answer import deliver, export_answer, remembered_stop, study_space
+from spectune.cli.answer_table import print_answer
+from spectune.cli.terminal import OUT, print_json
+from spectune.errors import SpectuneError
+from spectune.search import StudyFolder, all_studies, summarise
+
+DONE = 0
+
+
+def show_report(study: str, *, output: Path | None, as_json: bool) -> int:
+    """Write the report of a study and print its answer; returns the exit code."""
+    folder, space, records = _open(study)
+    answer = deliver(folder, space, records, remembered_stop(folder), report_file=output)
+    print_answer(answer, as_json=as_json)
+    return DONE
+
+
+def write_launch_files(study: str, *, as_json: bool) -> int:
+    """Write the launch files of a study; returns the exit code."""
+    folder, space, records = _open(study)
+    engine = files.read_json(folder.root / "environment.json").get("engine", "unknown")
+    summary = summarise(records, space, remembered_stop(folder), name=folder.name, engine=engine)
+    exported = export_answer(folder, records, summary)
+    if as_json:
+        print_json([{"trial": e.trial, "shell": str(e.shell), "config": str(e.config)} for e in exported])
+        return DONE
+    for entry in exported:
+        OUT.print(f"{entry.shell}\n{entry.config}", markup=False, soft_wrap=True)
+    if not exported:
+        raise SpectuneError(f"the study {folder.name} has nothing to export: no launch was measured as asked for")
+    return DONE
+
+
+def list_studies(*, as_json: bool) -> int:
+    """List the studies of the current folder; returns the exit code."""
+    rows = [_row(folder) for folder in all_studies()]
+    if as_json:
+        print_json(rows)
+        return DONE
+    for row in rows:
+        state = "finished" if row["finished"] else "not finished"
+        OUT.print(f"{row['study']}  {row['launches']} launches, {state}: {row['sentence']}", markup=False, soft_wrap=True)
+    if not rows:
+        OUT.print("no studies in ./studies; `spectune search quickstart` begins one")
+    return DONE
+
+
+def _open(study: str) -> tuple[StudyFolder, Any, Any]:
+    folder = StudyFolder.named(study).require()
+    records = folder.records()
+    if not records:
+        raise SpectuneError(f"the study {folder.name} has no finished launch yet")
+    return folder, study_space(folder), records
+
+
+def _row(folder: StudyFolder) -> dict[str, Any]:
+    launches = len(list((folder.root / "trials").glob("[0-9]*/result.json")))
+    try:
+        summary = files.read_json(folder.summary_file)
+    except SpectuneError:
+        summary = {}
+    return {
+        "study": folder.name,
+        "launches": launches,
+        "finished": bool(summary.get("finished")),
+        "verdict": summary.get("verdict"),
+        "sentence": summary.get("sentence") or "no answer yet",
+    }

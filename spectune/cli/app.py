@@ -1,0 +1,150 @@
+"""Commands and exit codes. Everything heavy is imported inside the command that needs it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spectune import __version__
+from spectune.errors import SpectuneError
+
+DONE, NO_ANSWER, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+
+app = typer.Typer(
+    name="spectune",
+    help="Find the fastest SGLang launch configuration, with or without speculative decoding, by launching the real "
+    "engine and measuring it.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+engine_app = typer.Typer(
+    help="Engine environments that spectune installs itself.", no_args_is_help=True, rich_markup_mode=None
+)
+app.add_typer(engine_app, name="engine")
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for scripts instead of tables.")]
+TorchIndex = Annotated[
+    str | None, typer.Option("--torch-index", metavar="URL", help="Package index to take torch from, such as a CPU-only one.")
+]
+StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="Name of a study in ./studies, or its folder.")]
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,  # noqa: FBT002
+) -> None:
+    """Options before any command."""
+    if version:
+        print(f"spectune {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def search(
+    space: Annotated[str, typer.Argument(metavar="SPACE", help="Search space file, or the name of a shipped one.")],
+    study: Annotated[str | None, typer.Option("--study", metavar="NAME", help="Name of the study; the space's by default.")] = None,
+    trials: Annotated[int | None, typer.Option("--trials", min=1, help="Launches at most, instead of the space's budget.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the space and show what would be launched; needs no engine.")] = False,
+    torch_index: TorchIndex = None,
+    json_output: JsonFlag = False,
+) -> None:
+    """Launch, measure and compare candidates until there is an answer; the same command continues a study."""
+    from spectune.cli.searching import preview, run_search
+
+    if dry_run:
+        raise typer.Exit(preview(space, trials=trials, as_json=json_output))
+    raise typer.Exit(run_search(space, study=study, trials=trials, torch_index=torch_index, as_json=json_output))
+
+
+@app.command()
+def report(
+    study: StudyArgument,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write instead of reports/STUDY.html.")] = None,
+    json_output: JsonFlag = False,
+) -> None:
+    """Write a study's HTML report and print its answer, from the records alone."""
+    from spectune.cli.answering import show_report
+
+    raise typer.Exit(show_report(study, output=output, as_json=json_output))
+
+
+@app.command()
+def export(study: StudyArgument, json_output: JsonFlag = False) -> None:
+    """Write the launch files of a study's Pareto-optimal candidates."""
+    from spectune.cli.answering import write_launch_files
+
+    raise typer.Exit(write_launch_files(study, as_json=json_output))
+
+
+@app.command()
+def studies(json_output: JsonFlag = False) -> None:
+    """List the studies in ./studies."""
+    from spectune.cli.answering import list_studies
+
+    raise typer.Exit(list_studies(as_json=json_output))
+
+
+@app.command()
+def breakeven(
+    baseline: Annotated[float, typer.Option("--baseline", metavar="TOK_S", help="Speed of one request without speculation.")],
+    cycle_ms: Annotated[float, typer.Option("--cycle-ms", metavar="MS", help="Time of one draft and verify cycle.")],
+    accept: Annotated[float, typer.Option("--accept", metavar="TOKENS", help="Mean accept length, bonus token included.")],
+    steps: Annotated[int | None, typer.Option("--steps", help="Draft steps per cycle; bounds the accept length of a chain.")] = None,
+    target: Annotated[list[float] | None, typer.Option("--target", metavar="TOK_S", help="A speed somebody needs; repeatable.")] = None,
+    measured: Annotated[float | None, typer.Option("--measured", metavar="TOK_S", help="Speed that was measured, to check the rest against.")] = None,
+    json_output: JsonFlag = False,
+) -> None:
+    """Do the break-even arithmetic for figures you have."""
+    from spectune.cli.arithmetic import print_break_even
+
+    print_break_even(
+        baseline=baseline, cycle_ms=cycle_ms, accept_length=accept, num_steps=steps, targets=target or [],
+        measured=measured, as_json=json_output,
+    )  # fmt: skip
+
+
+@engine_app.command("install")
+def engine_install(
+    name: Annotated[str, typer.Argument(help="Which one; cpu-reference is the real SGLang for machines without a GPU.")],
+    torch_index: TorchIndex = None,
+    json_output: JsonFlag = False,
+) -> None:
+    """Install an engine environment; does nothing when it is there."""
+    from spectune.cli.engines import install
+
+    install(name, torch_index=torch_index, as_json=json_output)
+
+
+@engine_app.command("list")
+def engine_list(json_output: JsonFlag = False) -> None:
+    """List the installed engine environments."""
+    from spectune.cli.engines import show
+
+    show(as_json=json_output)
+
+
+@engine_app.command("remove")
+def engine_remove(name: Annotated[str, typer.Argument(help="Which one.")]) -> None:
+    """Remove an engine environment."""
+    from spectune.cli.engines import remove
+
+    remove(name)
+
+
+def main() -> None:
+    """Run the command line and end the process with its exit code."""
+    try:
+        app(standalone_mode=True)
+    except SpectuneError as error:
+        print(f"spectune: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of our output left; that is not an error of ours
+        sys.exit(DONE)

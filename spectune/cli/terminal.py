@@ -1,0 +1,25 @@
+"""The terminal: one console for output, one for progress, and JSON for scripts."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import orjson
+from rich.console import Console
+
+OUT = Console(highlight=False, soft_wrap=False)
+PROGRESS = Console(stderr=True, highlight=False)
+
+
+def print_json(value: Any) -> None:
+    """Print `value` as indented JSON on standard output."""
+    sys.stdout.write(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode() + "\n")
+
+
+def clock(seconds: float) -> str:
+    """Return a duration as people read it: `48 s`, `7 min`, `3 h 20 min`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"

@@ -1,0 +1,64 @@
+"""From a search space to its engine, and what the engine says of the space's arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from spectune.engines import cpu_reference
+from spectune.engines.sglang.adapter import MODEL_ARGUMENTS, SGLangEngine
+from spectune.engines.sglang.interpreter import Interpreter
+from spectune.engines.sglang.options import SHIPPED_VERSION, Options
+from spectune.errors import Problem
+from spectune.space import EngineSection, SearchSpace, load_space, parse_document
+
+
+def options_of(section: EngineSection) -> Options:
+    """Return the launch options of the engine a space names."""
+    if section.runtime is None and section.python is not None:
+        interpreter = Interpreter(section.python)
+        version = interpreter.sglang_version() if interpreter.path() else None
+        if version is not None and version != SHIPPED_VERSION:
+            return interpreter.options(version, cpu_reference.spectune_home() / "options")
+    return Options.shipped()
+
+
+def open_engine(space: SearchSpace) -> SGLangEngine:
+    """Return the engine of a space, whether or not this machine can launch it."""
+    section = space.engine
+    most_running = max(level.concurrency for level in space.workload.levels)
+    if section.runtime is None:
+        assert section.python is not None, "a space without a runtime names an interpreter"
+        interpreter = Interpreter(section.python)
+        version = interpreter.sglang_version() if interpreter.path() else None
+        return SGLangEngine(interpreter, version, section.args, section.env_to_set, section.gpus, most_running, section.env_to_unset)
+    runtime = cpu_reference.find(section.runtime) or cpu_reference.planned(section.runtime)
+    return SGLangEngine(
+        interpreter=Interpreter(str(runtime.python), runtime.env),
+        version=runtime.sglang_version,
+        fixed={**runtime.args, **section.args},
+        env={**runtime.env, **section.env_to_set},
+        gpus=0,
+        most_running=most_running,
+        models=runtime.models,
+        unset=section.env_to_unset,
+    )
+
+
+def missing_models(space: SearchSpace, engine: SGLangEngine) -> Iterator[Problem]:
+    """Yield every model folder the space names that is not there, with its line."""
+    document = parse_document(space.text, space.path)
+    for name in MODEL_ARGUMENTS:
+        if name in space.engine.args and (gone := engine.missing_model(space.engine.args[name])):
+            yield document.problem(("engine", "args", name), gone)
+        for value in space.parameters[name].values if name in space.parameters else ():
+            if gone := engine.missing_model(value):
+                yield document.problem(("search", name), gone)
+
+
+def load_checked_space(source: str) -> SearchSpace:
+    """Load a search space and check its arguments against its engine's options.
+
+    Raises:
+        InputProblems: Everything that is wrong with the file.
+    """
+    return load_space(source, lambda section: options_of(section).by_name)

@@ -1,0 +1,123 @@
+"""What the search needs of an engine. One contract test passes against every implementation."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from spectune.errors import Problem
+from spectune.serving import EngineFailed, Failure
+from spectune.space import Candidate
+
+Assignment = Mapping[str, Any]
+"""Raw values by parameter name, before the engine's rules have been applied."""
+
+
+@dataclass(frozen=True)
+class LaunchCommand:
+    """A program to start: complete arguments and what differs from the caller's environment.
+
+    Attributes:
+        argv: Program and arguments, host and port included.
+        env: Variables to set.
+        unset: Variables that must be absent.
+    """
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    unset: tuple[str, ...] = ()
+
+    def environment(self, base: Mapping[str, str]) -> dict[str, str]:
+        """Return the whole environment of the launch, `base` with the differences applied."""
+        kept = {name: value for name, value in base.items() if name not in self.unset}
+        return kept | dict(self.env)
+
+    def shell(self) -> str:
+        """Return the command as one quoted line for a shell."""
+        changes = [word for name in self.unset for word in ("-u", name)]
+        changes += [f"{name}={value}" for name, value in sorted(self.env.items())]
+        prefix = ["env", *changes] if changes else []
+        return shlex.join([*prefix, *self.argv])
+
+
+@dataclass(frozen=True)
+class Illegal:
+    """Why the engine would refuse an assignment, or die of it.
+
+    Attributes:
+        rule: Short stable name, for counting.
+        reason: One sentence with the values.
+    """
+
+    rule: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """A launch argument that the running engine reports differently; it makes the trial suspect."""
+
+    field: str
+    wanted: Any
+    got: Any
+
+
+class Renderer(Protocol):
+    """Turns prompts into token ids with the engine's own tokenizer and chat template."""
+
+    def render(self, prompts: Sequence[Any], *, chat_template: bool) -> list[list[int]]:
+        """Return token ids for each text or message list."""
+        ...
+
+    def close(self) -> None:
+        """End the process behind it."""
+        ...
+
+
+class Engine(Protocol):
+    """An inference engine: what candidates mean to it, how it is started, what it says back."""
+
+    @property
+    def title(self) -> str:
+        """Name and version, as shown to people."""
+        ...
+
+    @property
+    def simulated(self) -> bool:
+        """Whether its measurements come from a model of a machine."""
+        ...
+
+    @property
+    def supervised_env(self) -> Mapping[str, str]:
+        """Variables of a launch that spectune supervises, and that an exported one must not have."""
+        ...
+
+    def missing(self) -> list[Problem]:
+        """Return what this machine lacks for launching it; empty when it can start."""
+        ...
+
+    def canonical(self, assignment: Assignment) -> Candidate | Illegal:
+        """Return the one candidate that stands for every assignment the engine would treat alike."""
+        ...
+
+    def repaired(self, assignment: Assignment) -> Assignment:
+        """Return the legal assignment nearest to one that breaks a bound between parameters."""
+        ...
+
+    def command(self, candidate: Candidate, *, host: str, port: int, nccl_port: int | None = None) -> LaunchCommand:
+        """Return the launch with every argument explicit on which a default could silently differ."""
+        ...
+
+    def mismatches(self, candidate: Candidate, server_info: Mapping[str, Any]) -> list[Mismatch]:
+        """Compare what was asked for with what the running engine reports."""
+        ...
+
+    def classify(self, failed: EngineFailed) -> Failure:
+        """Say from the end of its log why a launch failed."""
+        ...
+
+    def renderer(self) -> Renderer:
+        """Start the engine's tokenizer."""
+        ...

@@ -1,0 +1,145 @@
+"""SGLang behind the Engine protocol."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spectune.engines.protocol import Assignment, Illegal, LaunchCommand, Mismatch
+from spectune.engines.sglang import arguments, rules
+from spectune.engines.sglang.interpreter import Interpreter, Tokenizer
+from spectune.engines.sglang.log_signatures import SIGNATURES
+from spectune.engines.sglang.machine import count_gpus
+from spectune.errors import Problem
+from spectune.serving import EngineFailed, Failure
+from spectune.space import Candidate
+
+RUNTIME_PREFIX = "runtime:"
+MODEL_ARGUMENTS = ("model-path", "tokenizer-path", "speculative-draft-model-path", "speculative-draft-model")
+# Reported in another form than they were passed in, or only meaningful to the launcher.
+NOT_ECHOED = frozenset({"host", "port", "nccl-port", "cuda-graph-bs-decode", "cuda-graph-bs-prefill", "cuda-graph-config"})
+
+
+@dataclass(frozen=True)
+class SGLangEngine:
+    """The one real engine.
+
+    Attributes:
+        interpreter: The Python that has SGLang.
+        version: Its SGLang's version; None when it is not there.
+        fixed: Arguments every launch shares, the runtime's own included.
+        env: Variables every launch shares.
+        gpus: GPUs a launch needs; 0 on the cpu-reference runtime.
+        most_running: Requests the workload keeps running at its busiest level.
+        unset: Variables absent from every launch.
+        models: Folder that `runtime:NAME` model references stand for; None without a runtime.
+    """
+
+    interpreter: Interpreter
+    version: str | None
+    fixed: Mapping[str, Any]
+    env: Mapping[str, str]
+    gpus: int
+    most_running: int
+    unset: tuple[str, ...] = ()
+    models: Path | None = None
+    simulated: bool = False
+
+    @property
+    def supervised_env(self) -> Mapping[str, str]:
+        """SIGTERM ends a supervised engine at once, instead of after the last running request."""
+        return {"SGL_FORCE_SHUTDOWN": "1"}
+
+    @property
+    def title(self) -> str:
+        """Name and version, as shown to people."""
+        return f"SGLang {self.version or '(not installed)'}" + ("" if self.gpus else " on the CPU reference runtime")
+
+    @property
+    def cuda(self) -> bool:
+        """Whether launches run on CUDA GPUs."""
+        return self.fixed.get("device", "cuda") == "cuda"
+
+    def missing(self) -> list[Problem]:
+        """Return what this machine lacks for launching SGLang."""
+        problems = []
+        if self.interpreter.path() is None:
+            problems.append(Problem(f"there is no program {self.interpreter.python} on this machine (engine.python)"))
+        elif self.version is None:
+            problems.append(Problem(f"{self.interpreter.python} has no sglang; install it there or name another engine.python"))
+        if self.cuda and (found := count_gpus()) < self.gpus:
+            problems.append(Problem(f"engine.gpus asks for {self.gpus} GPUs, but this machine shows {found}"))
+        return problems
+
+    def missing_model(self, reference: Any) -> str | None:
+        """Say that a model folder does not exist; names of a hub pass, they are the engine's to find."""
+        path = Path(self._model(reference)).expanduser()
+        if not str(path).startswith(("/", "./", "../", "~")) or path.is_dir():
+            return None
+        return f"there is no model folder {path}"
+
+    def canonical(self, assignment: Assignment) -> Candidate | Illegal:
+        """Return the one candidate that stands for every assignment SGLang would treat alike."""
+        base = self._complete({})
+        values = rules.fold(assignment, base)
+        return rules.illegality({**base, **values}) or Candidate.of(values)
+
+    def repaired(self, assignment: Assignment) -> Assignment:
+        """Return the assignment with N moved into the bounds that S and K set."""
+        return rules.nearest_legal(assignment)
+
+    def command(self, candidate: Candidate, *, host: str, port: int, nccl_port: int | None = None) -> LaunchCommand:
+        """Return the launch with every argument explicit on which a default could silently differ."""
+        launch = self._complete(candidate.arguments)
+        launch |= {name: self._model(launch[name]) for name in MODEL_ARGUMENTS if name in launch}
+        launch |= {"host": host, "port": port, "nccl-port": nccl_port}  # a nccl-port of None is left out
+        argv = [self.interpreter.path() or self.interpreter.python, "-m", "sglang.launch_server"]
+        return LaunchCommand(
+            argv=(*argv, *arguments.to_argv(launch)),
+            env={**self.env, **candidate.env},
+            unset=(*self.unset, *candidate.unset_env),
+        )
+
+    def mismatches(self, candidate: Candidate, server_info: Mapping[str, Any]) -> list[Mismatch]:
+        """Compare every argument that was passed with the one the running engine reports."""
+        wanted = self._complete(candidate.arguments)
+        found = []
+        for name, value in wanted.items():
+            key = name.replace("-", "_")
+            if name in NOT_ECHOED or key not in server_info:
+                continue
+            asked = self._model(value) if name in MODEL_ARGUMENTS else value
+            if not _same(asked, server_info[key]):
+                found.append(Mismatch(name, asked, server_info[key]))
+        if not candidate.speculative and server_info.get("speculative_algorithm") not in (None, "NONE"):
+            found.append(Mismatch(rules.ALGORITHM, None, server_info["speculative_algorithm"]))
+        return found
+
+    def classify(self, failed: EngineFailed) -> Failure:
+        """Say from the end of its log why a launch failed."""
+        return failed.failure(SIGNATURES)
+
+    def renderer(self) -> Tokenizer:
+        """Start the tokenizer of the served model."""
+        model = self._model(self.fixed.get("tokenizer-path") or self.fixed["model-path"])
+        return Tokenizer(self.interpreter, model, trust_remote_code=bool(self.fixed.get("trust-remote-code")))
+
+    def _complete(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        return arguments.complete(values, self.fixed, cuda=self.cuda, most_running=self.most_running)
+
+    def _model(self, reference: Any) -> str:
+        text = str(reference)
+        if self.models is not None and text.startswith(RUNTIME_PREFIX):
+            return str(self.models / text.removeprefix(RUNTIME_PREFIX))
+        return os.path.expanduser(text)  # noqa: PTH111 (Path would rewrite hub names such as "./org//name")
+
+
+def _same(asked: Any, reported: Any) -> bool:
+    if isinstance(asked, list | tuple) and isinstance(reported, list | tuple):
+        return list(asked) == list(reported)
+    if isinstance(asked, float) and isinstance(reported, int | float):
+        return abs(asked - reported) < 1e-6
+    return bool(asked == reported) or str(asked) == str(reported)

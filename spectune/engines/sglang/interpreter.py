@@ -1,0 +1,118 @@
+"""The Python that has SGLang: asked through subprocesses, never imported into spectune's own process."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import IO, Any
+
+from spectune.engines.sglang.options import Options
+from spectune.errors import SpectuneError
+
+VERSION_QUERY = "import importlib.metadata as m; print(m.version('sglang'))"
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """An interpreter that can (or cannot) import sglang.
+
+    Attributes:
+        python: Program name or path.
+        env: Variables it needs on top of the caller's environment.
+    """
+
+    python: str
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment its subprocesses run in."""
+        return {**os.environ, **self.env}
+
+    def path(self) -> str | None:
+        """Return the program's full path; None when there is no such program."""
+        return shutil.which(self.python)
+
+    def sglang_version(self) -> str | None:
+        """Return the version of its SGLang without importing it; None when there is none."""
+        asked = subprocess.run(
+            [self.python, "-c", VERSION_QUERY],
+            env=self.environment(), capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+        return asked.stdout.strip() or None if asked.returncode == 0 else None
+
+    def options(self, version: str, cache: Path) -> Options:
+        """Return its SGLang's launch options; asks its parser once per version (seconds), then reads `cache`."""
+        file = cache / f"options-{version}.json"
+        try:
+            return Options.parse(json.loads(file.read_text(encoding="utf-8")))
+        except (OSError, ValueError, KeyError):
+            pass  # not asked yet, or half written: ask (again)
+        asked = subprocess.run(
+            [self.python, str(_script("parser.py"))],
+            env=self.environment(), capture_output=True, text=True, check=False, timeout=300,
+        )  # fmt: skip
+        try:
+            answer = json.loads(asked.stdout.strip().splitlines()[-1])
+        except (ValueError, IndexError):
+            last = (asked.stderr.strip().splitlines() or ["no message"])[-1]
+            raise SpectuneError(f"SGLang {version} of {self.python} does not load: {last}") from None
+        cache.mkdir(parents=True, exist_ok=True)
+        partial = file.with_suffix(f".{os.getpid()}")
+        partial.write_text(json.dumps(answer), encoding="utf-8")
+        partial.replace(file)
+        return Options.parse(answer)
+
+
+class Tokenizer:
+    """The engine's tokenizer and chat template in a process of their own, for as long as a study needs it."""
+
+    def __init__(self, interpreter: Interpreter, model: str, *, trust_remote_code: bool) -> None:
+        self._model = model
+        self._process = subprocess.Popen(
+            [interpreter.python, str(_script("render.py")), model, "1" if trust_remote_code else "0"],
+            env={**interpreter.environment(), "CUDA_VISIBLE_DEVICES": ""},
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, encoding="utf-8",
+            start_new_session=True,
+        )  # fmt: skip
+        self._loaded = False
+
+    def render(self, prompts: Sequence[Any], *, chat_template: bool) -> list[list[int]]:
+        """Return the token ids of each text or message list.
+
+        Raises:
+            SpectuneError: When the tokenizer cannot be loaded or refuses a prompt.
+        """
+        if not self._loaded:
+            self._answer()  # the line that says the tokenizer is loaded
+            self._loaded = True
+        self._pipe(self._process.stdin).write(json.dumps({"chat": chat_template, "prompts": list(prompts)}) + "\n")
+        self._pipe(self._process.stdin).flush()
+        ids: list[list[int]] = self._answer()["ids"]
+        return ids
+
+    def close(self) -> None:
+        """End the process; it holds nothing worth waiting for."""
+        self._process.kill()
+        self._process.communicate()
+
+    def _answer(self) -> dict[str, Any]:
+        line = self._pipe(self._process.stdout).readline()
+        answer: dict[str, Any] = json.loads(line) if line else {"error": "its process ended without an answer"}
+        if "error" in answer:
+            raise SpectuneError(f"the tokenizer of {self._model} cannot be used: {answer['error']}")
+        return answer
+
+    @staticmethod
+    def _pipe(pipe: IO[str] | None) -> IO[str]:
+        assert pipe is not None, "opened with PIPE"
+        return pipe
+
+
+def _script(name: str) -> Path:
+    return Path(str(resources.files(__package__) / "asked" / name))

@@ -1,0 +1,68 @@
+"""Files that are never seen half written, and appended ones whose torn last line does no harm."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from spectune.errors import SpectuneError
+
+
+def write_whole(path: Path, content: str | bytes, *, executable: bool = False) -> None:
+    """Write a file so that readers see the old content or the new one, also after a crash.
+
+    Raises:
+        SpectuneError: When the disk is full, read-only or the folder is not writable; the old content is kept.
+    """
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with partial.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.chmod(0o755 if executable else 0o644)
+        partial.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            partial.unlink()
+        raise SpectuneError(f"cannot write {path}: {error.strerror or error}; make room or choose another folder") from None
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write `value` as indented JSON, whole."""
+    write_whole(path, orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file.
+
+    Raises:
+        SpectuneError: When it is missing, unreadable or not JSON.
+    """
+    try:
+        return orjson.loads(path.read_bytes())
+    except OSError as error:
+        raise SpectuneError(f"cannot read {path}: {error.strerror or error}") from None
+    except orjson.JSONDecodeError as error:
+        raise SpectuneError(f"{path}:{error.lineno}: not valid JSON ({error.msg}); restore it or remove it") from None
+
+
+def write_lines(path: Path, values: Iterable[Any]) -> None:
+    """Write one JSON value a line, whole."""
+    write_whole(path, b"".join(orjson.dumps(value) + b"\n" for value in values))
+
+
+def read_lines(path: Path) -> Iterator[Any]:
+    """Yield the JSON value of every line; a torn last line, left by a crash while appending, is passed over."""
+    for line in path.read_bytes().splitlines():
+        try:
+            yield orjson.loads(line)
+        except orjson.JSONDecodeError:
+            return

@@ -1,0 +1,54 @@
+"""Prompts on their way to the engine: dealt out once each, rendered by the engine's own tokenizer."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from spectune.bench.prompt_stream import PromptStream
+from spectune.bench.prompts import Prompt, TokenizedPrompt
+from spectune.engines.protocol import Renderer
+
+BATCH = 64
+
+
+class PromptFeed:
+    """Endless tokenised prompts; an iterator.
+
+    Rendering takes CPU from the engine, so a level's prompts are rendered before it begins; should they run out, a
+    batch is rendered on the way.
+    """
+
+    def __init__(self, stream: PromptStream, renderer: Renderer, *, chat_template: bool) -> None:
+        self._stream, self._renderer, self._chat_template = stream, renderer, chat_template
+        self._ready: deque[TokenizedPrompt] = deque()
+        self._dealt = stream.position
+
+    @property
+    def position(self) -> int:
+        """How many prompts of the study have been handed out."""
+        return self._dealt
+
+    def prepare(self, count: int) -> None:
+        """Have at least `count` prompts ready."""
+        missing = count - len(self._ready)
+        if missing <= 0:
+            return
+        prompts = self._stream.take(missing)
+        ids = self._renderer.render([_plain(p) for p in prompts], chat_template=self._chat_template)
+        self._ready.extend(TokenizedPrompt(prompt, tokens) for prompt, tokens in zip(prompts, ids, strict=True))
+
+    def __iter__(self) -> PromptFeed:
+        return self
+
+    def __next__(self) -> TokenizedPrompt:
+        if not self._ready:
+            self.prepare(BATCH)
+        self._dealt += 1
+        return self._ready.popleft()
+
+
+def _plain(prompt: Prompt) -> Any:
+    if prompt.text is not None:
+        return prompt.text
+    return [{"role": message.role, "content": message.content} for message in prompt.messages]

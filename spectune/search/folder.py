@@ -1,0 +1,158 @@
+"""The study folder: what lies where, and who may write to it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from spectune import files
+from spectune.errors import SpectuneError
+from spectune.search.records import SCHEMA, Role, Step, TrialRecord, check_schema
+from spectune.space import Candidate
+
+STUDIES = Path("studies")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def check_name(name: str) -> str:
+    """Return `name` if it can be a folder's name.
+
+    Raises:
+        SpectuneError: When it holds anything but letters, digits, dot, dash and underscore.
+    """
+    if not _NAME.fullmatch(name):
+        raise SpectuneError(f"a study's name is made of letters, digits, '.', '-' and '_', but got {name!r}")
+    return name
+
+
+@dataclass(frozen=True)
+class StudyFolder:
+    """One study on disk.
+
+    Attributes:
+        root: `studies/<name>`.
+    """
+
+    root: Path
+
+    @classmethod
+    def named(cls, name: str) -> StudyFolder:
+        """Return the folder of a study by its name, or by the path of its folder."""
+        if "/" in name and Path(name).is_dir():
+            return cls(Path(name))
+        return cls(STUDIES / check_name(name))
+
+    @property
+    def name(self) -> str:
+        """The study's name."""
+        return self.root.resolve().name
+
+    @property
+    def space_file(self) -> Path:
+        """The search space as the user gave it."""
+        return self.root / "space.yaml"
+
+    @property
+    def ledger(self) -> Path:
+        """Optuna's SQLite storage."""
+        return self.root / "study.db"
+
+    @property
+    def summary_file(self) -> Path:
+        """The outcome for other programs."""
+        return self.root / "summary.json"
+
+    @property
+    def exports(self) -> Path:
+        """Where the launch files go."""
+        return self.root / "export"
+
+    def exists(self) -> bool:
+        """Whether a study was started here."""
+        return self.space_file.is_file()
+
+    def require(self) -> StudyFolder:
+        """Return itself if there is a study.
+
+        Raises:
+            SpectuneError: Naming the studies there are.
+        """
+        if self.exists():
+            return self
+        known = ", ".join(study.name for study in all_studies()) or "none yet"
+        raise SpectuneError(f"there is no study {self.name} in {self.root.parent} (studies here: {known})")
+
+    def begin(self, space_text: str, resolved: str, environment: dict[str, Any]) -> None:
+        """Write what a new study starts with; the space comes last, since it is what makes the folder a study."""
+        files.write_whole(self.root / "resolved.yaml", resolved)
+        files.write_json(self.root / "environment.json", environment)
+        files.write_whole(self.space_file, space_text)
+
+    def lock(self) -> FileLock:
+        """Take the study for this process until it is released or ends.
+
+        Raises:
+            SpectuneError: When another spectune is running it.
+        """
+        lock = FileLock(self.root / ".lock")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            raise SpectuneError(f"another spectune is running the study {self.name}; wait for it or stop it") from None
+        except OSError as error:
+            raise SpectuneError(f"cannot write to {self.root}: {error.strerror or error}") from None
+        return lock
+
+    def trial_folder(self, trial: int, role: Role) -> Path:
+        """Return the folder of a launch; baselines and confirmations say so in their names."""
+        return self.root / "trials" / (f"{trial:04d}" if role is Role.SEARCH else f"{trial:04d}-{role.value}")
+
+    def open_trial(self, step: Step) -> Path:
+        """Make an empty folder for a launch and write down what is about to be launched."""
+        folder = self.trial_folder(step.trial, step.role)
+        shutil.rmtree(folder, ignore_errors=True)  # an interrupted launch of the same number is made again
+        content = {
+            "schema": SCHEMA, "trial": step.trial, "role": step.role.value, "why": step.why,
+            **step.candidate.to_json(),
+        }  # fmt: skip
+        files.write_json(folder / "candidate.json", content)
+        return folder
+
+    def write_result(self, record: TrialRecord) -> None:
+        """Write the record of a finished launch."""
+        files.write_json(self.trial_folder(record.trial, record.role) / "result.json", record.to_json())
+
+    def records(self) -> list[TrialRecord]:
+        """Return every finished launch, in order.
+
+        Raises:
+            SpectuneError: When a record is damaged, naming its file.
+        """
+        found = sorted((self.root / "trials").glob("[0-9]*/result.json"))
+        records = [TrialRecord.from_json(files.read_json(path), str(path)) for path in found]
+        return sorted(records, key=lambda record: record.trial)
+
+    def interrupted(self) -> list[Step]:
+        """Return the launches that were begun and never finished."""
+        steps = []
+        for path in sorted((self.root / "trials").glob("[0-9]*/candidate.json")):
+            if (path.parent / "result.json").exists():
+                continue
+            content = files.read_json(path)
+            check_schema(content, str(path))
+            try:
+                candidate = Candidate.from_json(content)
+                steps.append(Step(content["trial"], Role(content["role"]), candidate, content["why"]))
+            except (KeyError, TypeError, ValueError) as error:
+                raise SpectuneError(f"{path} is damaged ({error}); move its folder away and run the search again") from None
+        return steps
+
+
+def all_studies() -> list[StudyFolder]:
+    """Return the studies of the current folder, by name."""
+    return [StudyFolder(path.parent) for path in sorted(STUDIES.glob("*/space.yaml"))]

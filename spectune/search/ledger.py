@@ -1,0 +1,111 @@
+"""Optuna's storage of the study: written as launches end, made anew from the records whenever the two differ."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spectune.errors import SpectuneError
+from spectune.search.records import Step, TrialRecord
+from spectune.search.values import (
+    attributes,
+    directions,
+    distribution,
+    searched,
+    stored_params,
+    values_and_constraints,
+)
+from spectune.space import SearchSpace
+
+if TYPE_CHECKING:
+    from optuna import Study
+    from optuna.trial import FrozenTrial, Trial
+
+
+class Ledger:
+    """The Optuna study in `study.db`: one Optuna trial per launch, with the same number."""
+
+    def __init__(self, file: Path, name: str, space: SearchSpace, records: Sequence[TrialRecord]) -> None:
+        """Open the storage and bring it up to the records.
+
+        Raises:
+            SpectuneError: When the storage can neither be read nor written.
+        """
+        self._file, self._name, self._space = file, name, space
+        self._running: Trial | None = None
+        self._study = self._up_to_date(records) or self._rebuilt(records)
+
+    def begin(self, step: Step) -> None:
+        """Enter a launch that is about to be made."""
+        params = stored_params(step.candidate, searched(self._space))
+        self._study.enqueue_trial(params, user_attrs=dict(attributes(step.candidate, step.role.value)))
+        fixed = {p.name: distribution(p) for p in searched(self._space) if p.name in params}
+        self._running = self._study.ask(fixed)
+        assert self._running.number == step.trial, "one Optuna trial per launch, in order"
+
+    def finish(self, record: TrialRecord, earlier: Sequence[TrialRecord]) -> None:
+        """Enter what came of the launch that was begun last."""
+        assert self._running is not None, "begin comes first"
+        values, constraints = values_and_constraints(record, self._space, earlier)
+        for key, value in constraints.items():
+            self._running.set_constraint(key, value)
+        self._study.tell(self._running, values)
+        self._running = None
+
+    def _up_to_date(self, records: Sequence[TrialRecord]) -> Study | None:
+        """Return the stored study if it holds exactly these launches."""
+        if not self._file.exists():
+            return None
+        try:
+            study = self._open()
+            trials = study.get_trials(deepcopy=False)
+        except Exception:  # noqa: BLE001 (a damaged database raises whatever its driver likes)
+            return None
+        told = [trial.user_attrs.get("candidate_id") for trial in trials if trial.state.is_finished()]
+        agrees = len(told) == len(trials) and told == [record.candidate.candidate_id for record in records]
+        return study if agrees else None
+
+    def _rebuilt(self, records: Sequence[TrialRecord]) -> Study:
+        for leftover in self._file.parent.glob(self._file.name + "*"):
+            with contextlib.suppress(OSError):
+                leftover.unlink()
+        try:
+            study = self._open()
+            study.add_trials(as_trials(records, self._space))
+        except Exception as error:
+            raise SpectuneError(f"cannot write {self._file}: {error}; make room or choose another folder") from error
+        return study
+
+    def _open(self) -> Study:
+        import optuna
+
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        return optuna.create_study(
+            storage=f"sqlite:///{self._file}",
+            study_name=self._name,
+            directions=directions(self._space),
+            load_if_exists=True,
+            sampler=optuna.samplers.RandomSampler(seed=0),  # every parameter comes enqueued; nothing is drawn here
+        )
+
+
+def as_trials(records: Sequence[TrialRecord], space: SearchSpace) -> list[FrozenTrial]:
+    """Return the launches as finished Optuna trials, in order."""
+    from optuna.trial import create_trial
+
+    trials = []
+    for record in records:
+        params = stored_params(record.candidate, searched(space))
+        values, constraints = values_and_constraints(record, space, records)
+        trials.append(
+            create_trial(
+                values=values,
+                params=params,
+                distributions={p.name: distribution(p) for p in searched(space) if p.name in params},
+                constraints=constraints,
+                user_attrs=dict(attributes(record.candidate, record.role.value)),
+            )
+        )
+    return trials

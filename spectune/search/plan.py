@@ -1,0 +1,203 @@
+"""Which launch comes next, and when it is enough: a pure function of what has been launched so far."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from spectune.search.proposals import Proposer
+from spectune.search.records import Role, Status, Step, TrialRecord
+from spectune.search.values import directions, keeps_bounds, measured_values
+from spectune.space import Candidate, SearchSpace
+
+RETRIES = 2  # of a launch whose failure was not the candidate's fault
+HOPELESS_AFTER = 5  # search launches, all failed
+CONFIRMATION_SHARE = 0.25  # of the budget
+UNLIMITED_CONFIRMATIONS = 10  # launches at most, where only time is limited
+SMALLEST_CONFIRMED_BUDGET = 6  # launches; with fewer, a pair would cost more search than it is worth
+
+
+@dataclass(frozen=True)
+class Stop:
+    """The end of a study.
+
+    Attributes:
+        reason: One sentence.
+        figure: The number it rests on, None where there is none.
+        answered: Whether there is something to conclude from.
+    """
+
+    reason: str
+    figure: float | None = None
+    answered: bool = True
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a study is.
+
+    Attributes:
+        done: Launches finished.
+        planned: Launches the budget allows; None when only time is limited.
+        spent_s: Seconds of launches so far.
+        left_s: Seconds the rest may take; None before the first launch ended.
+    """
+
+    done: int
+    planned: int | None
+    spent_s: float
+    left_s: float | None
+
+
+def progress(records: Sequence[TrialRecord], space: SearchSpace) -> Progress:
+    """Return how far the study is, the time left estimated from the launches so far."""
+    spent = spent_s(records)
+    planned = None if space.budget.trials is None else max(space.budget.trials, len(records))
+    left = None
+    if records:
+        by_launches = math.inf if planned is None else (planned - len(records)) * spent / len(records)
+        left = min(by_launches, max(0.0, _limit_s(space) - spent))
+    return Progress(len(records), planned, spent, left)
+
+
+def spent_s(records: Sequence[TrialRecord]) -> float:
+    """Return the seconds of all launches: what a budget in hours is counted in."""
+    return math.fsum(record.seconds.total for record in records)
+
+
+def kept_for_confirmation(space: SearchSpace) -> int:
+    """Return how many launches of the budget are kept for confirmation: a quarter, in pairs with the baseline."""
+    trials = space.budget.trials
+    if trials is None:
+        return UNLIMITED_CONFIRMATIONS
+    return 2 * math.ceil(trials / 8) if trials >= SMALLEST_CONFIRMED_BUDGET else 0
+
+
+def next_step(
+    records: Sequence[TrialRecord], interrupted: Sequence[Step], space: SearchSpace, proposer: Proposer
+) -> Step | Stop:
+    """Return the launch to make now, or why the study ends.
+
+    Args:
+        records: All finished launches, in order.
+        interrupted: Launches that were begun and never finished; they are made again first.
+        space: The search space with its budget.
+        proposer: Where new candidates come from.
+    """
+    number = len(records)
+    over = _budget_over(records, space)
+    if over is not None:
+        return over
+    if interrupted and interrupted[0].trial == number:
+        return interrupted[0]
+    repeat = _retry(records)
+    if repeat is not None:
+        return repeat
+    if not _measured(records, Role.BASELINE):
+        return _baseline(records, proposer)
+    searching = [record for record in records if record.role is Role.SEARCH]
+    confirming = any(record.role is Role.CONFIRM for record in records)
+    if len(searching) == HOPELESS_AFTER and not _measured(records, Role.SEARCH):
+        return Stop(f"the first {HOPELESS_AFTER} candidates all failed: {_common_cause(searching)}", HOPELESS_AFTER)
+    if not confirming and not _search_over(records, space):
+        proposal = proposer.propose(records)
+        if proposal is not None:
+            return Step(number, Role.SEARCH, proposal.candidate, proposal.why)
+    return _confirmation(records, space) or _budget_over(records, space) or Stop("every legal candidate has been launched", float(number))
+
+
+def _search_over(records: Sequence[TrialRecord], space: SearchSpace) -> bool:
+    """Whether what remains of the budget is kept for confirmation."""
+    kept = kept_for_confirmation(space)
+    if not kept:
+        return False
+    of_time = (1.0 - CONFIRMATION_SHARE) * _limit_s(space)
+    return len(records) >= _launches(space) - kept or spent_s(records) >= of_time
+
+
+def _launches(space: SearchSpace) -> float:
+    return math.inf if space.budget.trials is None else space.budget.trials
+
+
+def _budget_over(records: Sequence[TrialRecord], space: SearchSpace) -> Stop | None:
+    if len(records) >= _launches(space):
+        return Stop(f"the budget of {space.budget.trials} launches is used up", float(len(records)))
+    if records and spent_s(records) >= _limit_s(space):
+        return Stop(f"the budget of {_limit_s(space) / 3600:.2g} hours is used up", _limit_s(space) / 3600)
+    return None
+
+
+def _limit_s(space: SearchSpace) -> float:
+    budget = space.budget
+    limits = [math.inf if budget.hours is None else budget.hours]
+    if budget.gpu_hours is not None and space.engine.gpus:
+        limits.append(budget.gpu_hours / space.engine.gpus)
+    return min(limits) * 3600
+
+
+def _retry(records: Sequence[TrialRecord]) -> Step | None:
+    """Return the last launch once more if it failed through no fault of its candidate."""
+    if not records or records[-1].failure is None or records[-1].failure.failure_class.blames_candidate:
+        return None
+    last = records[-1]
+    tries = sum(r.candidate == last.candidate and r.role is last.role and r.failure is not None for r in records)
+    if tries > RETRIES:
+        return None
+    assert last.failure is not None
+    why = f"again, since the failure was not the candidate's ({last.failure.failure_class})"
+    return Step(len(records), last.role, last.candidate, why)
+
+
+def _baseline(records: Sequence[TrialRecord], proposer: Proposer) -> Step | Stop:
+    failed = [record for record in records if record.role is Role.BASELINE]
+    if failed:
+        return Stop(f"there is nothing to compare with: {_common_cause(failed)}", answered=False)
+    return Step(len(records), Role.BASELINE, proposer.baseline(), "no speculation, the measure of everything else")
+
+
+def _confirmation(records: Sequence[TrialRecord], space: SearchSpace) -> Step | None:
+    """Return the finalist and the best baseline in turns; the baseline first, it is what drift would show in."""
+    pair = finalists(records, space)
+    made_already = sum(record.role is Role.CONFIRM for record in records)
+    if pair is None or made_already >= kept_for_confirmation(space):
+        return None
+    baseline, candidate = pair
+    made = {c: sum(r.role is Role.CONFIRM and r.candidate == c for r in records) for c in pair}
+    chosen = baseline if made[baseline] <= made[candidate] else candidate
+    what = "the best baseline" if chosen is baseline else "the finalist"
+    return Step(len(records), Role.CONFIRM, chosen, f"{what} once more, in turns, since the best of many is partly luck")
+
+
+def finalists(records: Sequence[TrialRecord], space: SearchSpace) -> tuple[Candidate, Candidate] | None:
+    """Return the best candidate without and the best with speculation, None unless both were measured.
+
+    Once confirmation has begun, the pair it began with stays.
+    """
+    confirmed = [record.candidate for record in records if record.role is Role.CONFIRM]
+    found = []
+    for speculative in (False, True):
+        begun = [candidate for candidate in confirmed if candidate.speculative is speculative]
+        group = [r for r in records if r.candidate.speculative is speculative and measured_values(r, space)]
+        kept = [r for r in group if keeps_bounds(r, space)] or group
+        if not kept:
+            return None
+        found.append(begun[0] if begun else max(kept, key=lambda record: score(record, space)).candidate)
+    return found[0], found[1]
+
+
+def score(record: TrialRecord, space: SearchSpace) -> float:
+    """Return the mean logarithm of the objectives, minimised ones inverted: more is better, and scales cancel."""
+    values = measured_values(record, space) or []
+    signs = [1.0 if direction == "maximize" else -1.0 for direction in directions(space)]
+    logs = [sign * math.log(value) if value > 0 else -math.inf for sign, value in zip(signs, values, strict=True)]
+    return math.fsum(logs) / len(logs)
+
+
+def _measured(records: Sequence[TrialRecord], role: Role) -> bool:
+    return any(record.role is role and record.status is not Status.FAILED for record in records)
+
+
+def _common_cause(failed: Sequence[TrialRecord]) -> str:
+    messages = [record.failure.message for record in failed if record.failure is not None]
+    return max(messages, key=messages.count, default="no cause known")

@@ -1,0 +1,167 @@
+"""What is kept of a launch: the files under `trials/` are the truth, everything else is derived from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from spectune.analysis.measurement import LevelMeasurement
+from spectune.engines.protocol import LaunchCommand, Mismatch
+from spectune.errors import SpectuneError
+from spectune.serving import Failure, FailureClass
+from spectune.space import Candidate
+
+SCHEMA = 1
+
+
+class Role(StrEnum):
+    """Why a launch was made."""
+
+    BASELINE = "baseline"
+    SEARCH = "search"
+    CONFIRM = "confirm"
+
+
+class Status(StrEnum):
+    """How a launch ended."""
+
+    OK = "ok"
+    FAILED = "failed"
+    SUSPECT = "suspect"  # it ran, but not as asked: shown, never recommended or exported
+
+
+@dataclass(frozen=True)
+class Step:
+    """A launch that is about to be made."""
+
+    trial: int
+    role: Role
+    candidate: Candidate
+    why: str
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """Where the wall time of one launch went; `own` is spectune's, what remains of the total."""
+
+    startup: float
+    measuring: float
+    shutdown: float
+    total: float
+
+    @property
+    def own(self) -> float:
+        """Seconds that were neither the engine's start-up or shutdown nor a measurement."""
+        return self.total - self.startup - self.measuring - self.shutdown
+
+
+@dataclass(frozen=True)
+class TrialRecord:
+    """One launch of one candidate, measured at every level (`result.json`).
+
+    Attributes:
+        trial: Its number in the study, from 0.
+        launch_index: How many launches the study had made before it.
+        why: Why it was made, in words.
+        started_at: ISO 8601 time in UTC.
+        prompts_end: Prompts the study had used when it ended; the next launch goes on from there.
+        failure: What went wrong; None unless `status` is failed.
+        suspect: Arguments the engine reported differently from what was asked.
+    """
+
+    trial: int
+    role: Role
+    candidate: Candidate
+    launch_index: int
+    why: str
+    started_at: str
+    status: Status
+    seconds: Seconds
+    command: LaunchCommand
+    prompts_end: int = 0
+    failure: Failure | None = None
+    suspect: tuple[Mismatch, ...] = ()
+    levels: tuple[LevelMeasurement, ...] = field(default=())
+
+    def level(self, name: str) -> LevelMeasurement | None:
+        """Return the measurement at the named level, None where there is none."""
+        return next((level for level in self.levels if level.level == name), None)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the content of `result.json`."""
+        return {
+            "schema": SCHEMA,
+            "trial": self.trial,
+            "role": self.role.value,
+            **self.candidate.to_json(),
+            "launch_index": self.launch_index,
+            "why": self.why,
+            "started_at": self.started_at,
+            "status": self.status.value,
+            "prompts_end": self.prompts_end,
+            "failure_class": self.failure.failure_class.value if self.failure else None,
+            "failure_message": self.failure.message if self.failure else None,
+            "failure_excerpt": self.failure.excerpt if self.failure else None,
+            "suspect": [{"field": m.field, "wanted": m.wanted, "got": m.got} for m in self.suspect],
+            "startup_s": round(self.seconds.startup, 3),
+            "seconds": {**{k: round(v, 3) for k, v in asdict(self.seconds).items()}, "own": round(self.seconds.own, 3)},
+            "command": {
+                "argv": list(self.command.argv),
+                "env": dict(self.command.env),
+                "unset": list(self.command.unset),
+            },
+            "levels": [level.to_json() for level in self.levels],
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any], source: str) -> TrialRecord:
+        """Read the content of `result.json`.
+
+        Raises:
+            SpectuneError: When it was written by a newer spectune, or lacks something.
+        """
+        check_schema(content, source)
+        try:
+            seconds = {name: content["seconds"][name] for name in ("startup", "measuring", "shutdown", "total")}
+            failure = None
+            if content["failure_class"] is not None:
+                failure = Failure(
+                    FailureClass(content["failure_class"]), content["failure_message"], content["failure_excerpt"]
+                )
+            command = content["command"]
+            return cls(
+                trial=content["trial"],
+                role=Role(content["role"]),
+                candidate=Candidate.from_json(content),
+                launch_index=content["launch_index"],
+                why=content["why"],
+                started_at=content["started_at"],
+                status=Status(content["status"]),
+                seconds=Seconds(**seconds),
+                command=LaunchCommand(tuple(command["argv"]), command["env"], tuple(command["unset"])),
+                prompts_end=content["prompts_end"],
+                failure=failure,
+                suspect=tuple(Mismatch(**entry) for entry in content["suspect"]),
+                levels=tuple(LevelMeasurement.from_json(level) for level in content["levels"]),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise SpectuneError(f"{source} is damaged ({type(error).__name__}: {error}); {REMEDY}") from None
+
+
+REMEDY = "move its trial folder away and the same search command measures that launch again"
+
+
+def check_schema(content: Any, source: str) -> None:
+    """Refuse a file that is not a record, or one of a newer spectune.
+
+    Raises:
+        SpectuneError: Naming the file and the way out.
+    """
+    if not isinstance(content, Mapping) or not isinstance(content.get("schema"), int):
+        raise SpectuneError(f"{source} is not a spectune record (no schema number); {REMEDY}")
+    if content["schema"] > SCHEMA:
+        raise SpectuneError(
+            f"{source} has schema {content['schema']}, this spectune reads up to {SCHEMA}; upgrade spectune to read it"
+        )

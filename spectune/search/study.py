@@ -1,0 +1,94 @@
+"""A study from its first launch to its answer; started again, it goes on where it was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from spectune.bench.prompt_sources import MixPart, open_workload
+from spectune.bench.prompt_stream import PromptStream
+from spectune.engines.protocol import Engine
+from spectune.errors import SpectuneError
+from spectune.search.environment import describe_environment
+from spectune.search.feed import PromptFeed
+from spectune.search.folder import StudyFolder
+from spectune.search.ledger import Ledger
+from spectune.search.plan import Stop, next_step, progress
+from spectune.search.proposals import Proposer
+from spectune.search.records import TrialRecord
+from spectune.search.trial import Trial
+from spectune.search.watcher import Watcher
+from spectune.space import SearchSpace
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a study ended.
+
+    Attributes:
+        records: All its launches.
+        stop: Why it ended.
+    """
+
+    records: Sequence[TrialRecord]
+    stop: Stop
+
+
+def open_study(folder: StudyFolder, space: SearchSpace, engine: Engine) -> None:
+    """Begin the study, or make sure that the one in the folder is this one.
+
+    Raises:
+        SpectuneError: When the folder holds a study of another search space.
+    """
+    if not folder.exists():
+        folder.begin(space.text, space.resolved_yaml(), describe_environment(engine.title))
+        return
+    try:
+        before = folder.space_file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpectuneError(f"cannot read {folder.space_file}: {error}; restore it or choose another --study name") from None
+    if before != space.text:
+        raise SpectuneError(
+            f"the study {folder.name} was begun with another search space (kept as {folder.space_file}); "
+            "give this one a name of its own with --study NAME"
+        )
+
+
+async def run_study(folder: StudyFolder, space: SearchSpace, engine: Engine, watcher: Watcher) -> Ended:
+    """Launch, measure and tell until the budget, the space or the hope is exhausted.
+
+    Every launch's record is on disk before anything else is told of it.
+
+    Raises:
+        SpectuneError: When the disk, the tokenizer or a record fails; what was finished stays.
+    """
+    records = folder.records()
+    watcher.planned(progress(records, space))
+    proposer = Proposer(space, engine)
+    step = next_step(records, folder.interrupted(), space, proposer)
+    if isinstance(step, Stop):
+        return Ended(records, step)
+    ledger = Ledger(folder.ledger, folder.name, space, records)
+    renderer = engine.renderer()
+    try:
+        feed = PromptFeed(_stream(space, records), renderer, chat_template=space.workload.chat_template)
+        while not isinstance(step, Stop):
+            watcher.launching(step)
+            trial = Trial(step, folder.open_trial(step), space, engine, feed, watcher)
+            ledger.begin(step)
+            record = await trial.run()
+            folder.write_result(record)
+            ledger.finish(record, records)
+            records.append(record)
+            watcher.finished(record)
+            watcher.planned(progress(records, space))
+            step = next_step(records, [], space, proposer)
+    finally:
+        renderer.close()
+    return Ended(records, step)
+
+
+def _stream(space: SearchSpace, records: Sequence[TrialRecord]) -> PromptStream:
+    parts = [MixPart(source.prompts, source.share) for source in space.workload.prompts]
+    workload = open_workload(parts, space.path.parent)
+    return PromptStream(workload, seed=0, start=max((record.prompts_end for record in records), default=0))

@@ -1,0 +1,101 @@
+"""What a study says in the end."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from search_samples import baseline, chain, record, rows, space
+
+from spectune.engines.protocol import Mismatch
+from spectune.search.outcome import Summary, summarise
+from spectune.search.plan import Stop
+from spectune.search.records import Role, TrialRecord
+from spectune.serving import FailureClass
+
+
+def summary(records: list[TrialRecord]) -> Summary:
+    found = summarise(records, space(), Stop("enough", 12.0), name="s", engine="SGLang 0.5.23")
+    json.dumps(found)
+    return found
+
+
+def test_a_clear_win_is_recommended_with_its_figures() -> None:
+    found = summary([record(0, baseline()), record(1, chain(3), 160.0, accept=2.4, ttft_ms=90.0)])
+    assert found["verdict"] == "speculation"
+    assert found["recommended"]["trial"] == 1
+    assert "1.60 × at decode_speed@c1" in found["sentence"]
+    (row,) = [r for r in rows(found, "EAGLE3 strong 3,1,4") if r["level"] == "c1" and r["class"] == "all"]
+    assert row["speedup"][0] == pytest.approx(1.6)
+    assert row["break_even"][0] == pytest.approx(2.4 / 1.6)
+    assert row["verdict"] == "pays"
+
+
+def test_a_clear_loss_recommends_the_baseline() -> None:
+    found = summary([record(0, baseline()), record(1, chain(3), 60.0, accept=2.0, ttft_ms=150.0)])
+    assert found["verdict"] == "no_speculation"
+    assert found["recommended"]["trial"] == 0
+    assert found["sentence"].startswith("Do not speculate")
+
+
+def test_a_hair_is_not_a_win() -> None:
+    found = summary([record(0, baseline()), record(1, chain(3), 101.0, accept=2.0)])
+    assert found["verdict"] in ("tie", "undecided")
+    assert found["recommended"]["trial"] == 0
+
+
+def test_confirmed_figures_replace_the_lucky_one() -> None:
+    records = [
+        record(0, baseline()),
+        record(1, chain(3), 200.0, accept=2.0),
+        record(2, baseline(), role=Role.CONFIRM),
+        record(3, chain(3), 150.0, accept=2.0, role=Role.CONFIRM),
+    ]
+    found = summary(records)
+    (row,) = [r for r in rows(found, "EAGLE3 strong 3,1,4") if r["level"] == "c1" and r["class"] == "all"]
+    assert row["trials"] == [3]
+    assert row["decode_speed"][0] == pytest.approx(150.0)
+    assert row["confirmed"]
+    assert found["recommended"]["trial"] == 3
+
+
+def test_failed_and_suspect_launches_are_counted_and_never_recommended() -> None:
+    records = [
+        record(0, baseline()),
+        record(1, chain(3), 500.0, accept=3.0, suspect=[Mismatch("page-size", 1, 64)]),
+        record(2, chain(2), failure=FailureClass.MEMORY),
+    ]
+    found = summary(records)
+    assert found["recommended"]["trial"] == 0
+    assert found["pareto"] == [0]
+    assert found["failures"] == {"memory": 1}
+    assert found["suspect"] == 1
+
+
+def test_a_broken_bound_is_never_recommended() -> None:
+    found = summary([record(0, baseline()), record(1, chain(3), 200.0, accept=2.4, ttft_ms=900.0)])
+    assert found["recommended"]["trial"] == 0
+    assert found["pareto"] == [0]
+
+
+def test_the_set_holds_what_nothing_beats() -> None:
+    records = [
+        record(0, baseline(), 100.0, ttft_ms=50.0),
+        record(1, chain(3), 160.0, ttft_ms=90.0),
+        record(2, chain(2), 150.0, ttft_ms=95.0),
+    ]
+    assert summary(records)["pareto"] == [0, 1]
+
+
+def test_nothing_measured_is_no_answer() -> None:
+    found = summary([record(0, baseline(), failure=FailureClass.CRASH)])
+    assert found["recommended"] is None
+    assert found["candidates"] == []
+    assert "No answer" in found["sentence"]
+
+
+def test_acceptance_is_told_by_class_for_speculation_only() -> None:
+    found = summary([record(0, baseline()), record(1, chain(3), 160.0, accept=2.4)])
+    classes = {(r["label"], r["class"]) for r in found["candidates"]}
+    assert ("EAGLE3 strong 3,1,4", "code") in classes
+    assert all(cls == "all" for label, cls in classes if "no speculation" in label)

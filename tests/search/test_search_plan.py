@@ -1,0 +1,139 @@
+"""Which launch comes next."""
+
+from __future__ import annotations
+
+import pytest
+from search_samples import baseline, chain, engine, record, space
+
+from spectune.search.plan import Stop, finalists, kept_for_confirmation, next_step, progress
+from spectune.search.proposals import Proposer
+from spectune.search.records import Role, Step, TrialRecord
+from spectune.serving import FailureClass
+from spectune.space import SearchSpace
+
+
+def after(records: list[TrialRecord], at: SearchSpace | None = None, interrupted: list[Step] | None = None) -> Step | Stop:
+    at = at or space()
+    return next_step(records, interrupted or [], at, Proposer(at, engine()))
+
+
+def step(records: list[TrialRecord], at: SearchSpace | None = None) -> Step:
+    found = after(records, at)
+    assert isinstance(found, Step), found
+    return found
+
+
+def test_the_baseline_comes_first() -> None:
+    first = step([])
+    assert first.role is Role.BASELINE
+    assert not first.candidate.speculative
+    assert first.trial == 0
+
+
+def test_then_every_drafter_gets_its_long_chain() -> None:
+    records = [record(0, baseline())]
+    for drafter in ("org/strong", "org/weak"):
+        found = step(records)
+        assert (found.role, found.candidate.drafter, found.candidate.num_steps) == (Role.SEARCH, drafter, 3)
+        records.append(record(len(records), found.candidate))
+
+
+def test_a_quarter_is_kept_for_pairs_of_finalist_and_baseline() -> None:
+    records = [record(0, baseline())]
+    while len(records) < 12:
+        found = step(records)
+        speed = 150.0 if found.candidate == chain(3) else 100.0
+        records.append(record(len(records), found.candidate, speed, role=found.role))
+    confirming = [(r.role, r.candidate) for r in records[8:]]
+    assert confirming == [(Role.CONFIRM, baseline()), (Role.CONFIRM, chain(3))] * 2
+    assert all(r.role is Role.SEARCH for r in records[1:8])
+    assert isinstance(after(records), Stop)
+
+
+def test_no_candidate_is_searched_twice() -> None:
+    records = [record(0, baseline())]
+    while isinstance(found := after(records), Step) and found.role is Role.SEARCH:
+        records.append(record(len(records), found.candidate))
+    searched = [r.candidate for r in records]
+    assert len(set(searched)) == len(searched)
+
+
+@pytest.mark.parametrize(("trials", "kept"), [(1, 0), (5, 0), (6, 2), (8, 2), (10, 4), (12, 4), (40, 10)])
+def test_share_kept(trials: int, kept: int) -> None:
+    assert kept_for_confirmation(space(trials=trials)) == kept
+
+
+def test_time_is_a_budget_too() -> None:
+    at = space(trials=None, hours=0.1)
+    records = [record(0, baseline(), total_s=100.0), record(1, chain(3), total_s=180.0)]
+    assert step(records, at).role is Role.CONFIRM
+    spent = [*records, record(2, baseline(), role=Role.CONFIRM, total_s=100.0)]
+    found = after(spent, at)
+    assert isinstance(found, Stop)
+    assert "hours" in found.reason
+
+
+def test_a_failed_baseline_ends_the_study_without_an_answer() -> None:
+    found = after([record(0, baseline(), failure=FailureClass.MEMORY)])
+    assert isinstance(found, Stop)
+    assert not found.answered
+    assert "it was memory" in found.reason
+
+
+def test_what_is_not_the_candidates_fault_is_tried_twice_more() -> None:
+    records = []
+    for trial in range(3):
+        found = step(records)
+        assert found.candidate == baseline()
+        records.append(record(trial, found.candidate, failure=FailureClass.PORT_IN_USE))
+    assert isinstance(after(records), Stop)
+
+
+def test_a_candidates_own_failure_is_not_tried_again() -> None:
+    records = [record(0, baseline()), record(1, chain(3), failure=FailureClass.MEMORY)]
+    assert step(records).candidate != chain(3)
+
+
+def test_five_failures_and_nothing_else_end_the_search() -> None:
+    records = [record(0, baseline())]
+    for trial in range(1, 6):
+        found = step(records)
+        records.append(record(trial, found.candidate, failure=FailureClass.DRAFTER))
+    found = after(records)
+    assert isinstance(found, Stop)
+    assert "it was drafter" in found.reason
+
+
+def test_an_interrupted_launch_is_made_again_first() -> None:
+    begun = Step(1, Role.SEARCH, chain(2), "begun before the crash")
+    assert after([record(0, baseline())], interrupted=[begun]) == begun
+
+
+def test_an_exhausted_space_goes_on_to_confirmation() -> None:
+    text = (
+        "schema: 1\nname: one\nengine: {python: python3, gpus: 0, args: {model-path: m, device: cpu}}\n"
+        "search: {speculative-algorithm: [none, EAGLE3], speculative-draft-model-path: d, speculative-num-steps: 2,\n"
+        "  speculative-eagle-topk: 1, speculative-num-draft-tokens: 3}\n"
+        "objectives: [{maximize: decode_speed, level: c1}]\nbudget: {trials: 20}\n"
+    )
+    at = space(text)
+    records = [record(0, step([], at).candidate)]
+    records.append(record(1, step(records, at).candidate, 120.0))
+    found = step(records, at)
+    assert (found.role, found.candidate.speculative) == (Role.CONFIRM, False)
+
+
+def test_finalists_keep_the_bounds_if_any_does() -> None:
+    records = [
+        record(0, baseline()),
+        record(1, chain(1), 150.0, ttft_ms=900.0),
+        record(2, chain(2), 120.0),
+    ]
+    assert finalists(records, space()) == (baseline(), chain(2))
+    assert finalists(records[:2], space()) == (baseline(), chain(1))
+
+
+def test_progress_estimates_the_time_left_from_the_launches_made() -> None:
+    assert progress([], space()).left_s is None
+    at = progress([record(0, baseline(), total_s=30.0), record(1, chain(1), total_s=50.0)], space())
+    assert (at.done, at.planned, at.spent_s, at.left_s) == (2, 12, 80.0, 400.0)

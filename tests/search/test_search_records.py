@@ -1,0 +1,148 @@
+"""What is written down, and what becomes of it when it is damaged."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from search_samples import baseline, chain, record, space
+
+from spectune import files
+from spectune.engines.protocol import Mismatch
+from spectune.errors import SpectuneError
+from spectune.search.folder import StudyFolder
+from spectune.search.records import Role, Step, TrialRecord
+from spectune.search.study import open_study
+from spectune.serving import FailureClass
+
+
+@pytest.mark.parametrize(
+    "original",
+    [
+        record(0, baseline()),
+        record(7, chain(3), 88.5, accept=2.2),
+        record(3, chain(1), failure=FailureClass.MEMORY),
+        record(4, chain(2), suspect=[Mismatch("page-size", 1, 64)]),
+        record(9, chain(2), role=Role.CONFIRM),
+    ],
+)
+def test_a_record_reads_back_as_it_was(original: TrialRecord, tmp_path: Path) -> None:
+    folder = StudyFolder(tmp_path)
+    folder.open_trial(Step(original.trial, original.role, original.candidate, original.why))
+    folder.write_result(original)
+    assert folder.records() == [original]
+    assert folder.interrupted() == []
+
+
+def test_the_contract_of_result_json() -> None:
+    content = record(3, chain(1), failure=FailureClass.HANG).to_json()
+    assert content["schema"] == 1
+    assert content["failure_class"] == "hang"
+    assert content["candidate_id"] == chain(1).candidate_id
+    ok = record(1, chain(2), accept=2.0).to_json()
+    assert {"schema", "trial", "role", "launch_index", "status", "suspect", "startup_s", "levels"} <= ok.keys()
+    entry = ok["levels"][0]
+    assert {"level", "n_requests", "failed", "per_position", "ttft_p95_ms", "graph_used"} <= entry.keys()
+    assert all(len(entry[name]) == 3 for name in ("accept_length", "cycle_ms", "decode_speed", "output_throughput"))
+    assert ok["seconds"]["own"] == pytest.approx(40 - 12 - 20 - 2)
+
+
+def test_a_launch_that_was_begun_and_not_finished_is_known(tmp_path: Path) -> None:
+    folder = StudyFolder(tmp_path)
+    begun = Step(2, Role.SEARCH, chain(4), "why not")
+    (folder.open_trial(begun) / "server.log").write_text("half")
+    assert folder.interrupted() == [begun]
+    assert not (folder.open_trial(begun) / "server.log").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("{", "not valid JSON"),
+        ("[]", "not a spectune record"),
+        ('{"schema": 99}', "upgrade spectune"),
+        ('{"schema": 1}', "is damaged"),
+    ],
+)
+def test_a_damaged_record_is_one_sentence_with_its_file(content: str, words: str, tmp_path: Path) -> None:
+    folder = StudyFolder(tmp_path)
+    path = folder.trial_folder(0, Role.BASELINE) / "result.json"
+    files.write_whole(path, content)
+    with pytest.raises(SpectuneError, match=words) as raised:
+        folder.records()
+    assert str(path) in str(raised.value)
+
+
+def test_a_record_whose_candidate_was_edited_is_refused(tmp_path: Path) -> None:
+    folder = StudyFolder(tmp_path)
+    folder.write_result(record(0, chain(3)))
+    path = folder.trial_folder(0, Role.SEARCH) / "result.json"
+    content = json.loads(path.read_text())
+    content["values"]["speculative-num-steps"] = 2
+    path.write_text(json.dumps(content))
+    with pytest.raises(SpectuneError):
+        folder.records()
+
+
+def test_another_space_under_the_same_name_is_refused(tmp_path: Path) -> None:
+    folder = StudyFolder(tmp_path / "s")
+    from search_samples import SPACE, engine
+
+    open_study(folder, space(), engine())
+    open_study(folder, space(), engine())
+    with pytest.raises(SpectuneError, match="--study NAME"):
+        open_study(folder, space(SPACE.replace("to: 4", "to: 3")), engine())
+    assert json.loads((folder.root / "environment.json").read_text())["schema"] == 1
+
+
+def test_two_spectunes_never_run_one_study(tmp_path: Path) -> None:
+    folder = StudyFolder(tmp_path)
+    lock = folder.lock()
+    program = (
+        "import sys; from pathlib import Path; from spectune.search.folder import StudyFolder\n"
+        "try: StudyFolder(Path(sys.argv[1])).lock()\n"
+        "except Exception as error: print(error)"
+    )
+    second = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert "another spectune is running" in second.stdout
+    lock.release()
+    third = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert third.stdout == ""
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "..", "-x", "a b", "x" * 101])
+def test_names_that_are_no_folder_names_are_refused(name: str) -> None:
+    with pytest.raises(SpectuneError):
+        StudyFolder.named(name)
+
+
+def test_a_disk_that_takes_no_more_keeps_the_old_file(tmp_path: Path) -> None:
+    program = (
+        "import resource, signal, sys; from pathlib import Path; from spectune import files\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+        "try: files.write_whole(Path(sys.argv[1]), 'x' * 5000)\n"
+        "except Exception as error: print(type(error).__name__, error)"
+    )
+    target = tmp_path / "result.json"
+    files.write_whole(target, "old")
+    ran = subprocess.run([sys.executable, "-c", program, str(target)], capture_output=True, text=True, check=True)
+    assert ran.stdout.startswith("SpectuneError cannot write")
+    assert target.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["result.json"]
+
+
+@given(st.lists(st.dictionaries(st.text(max_size=3), st.integers(0, 99)), max_size=5), st.integers(0, 30))
+def test_a_torn_last_line_costs_that_line_only(tmp_path_factory: pytest.TempPathFactory, values: list[object], cut: int) -> None:
+    path = tmp_path_factory.mktemp("lines") / "x.jsonl"
+    files.write_lines(path, values)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: max(0, len(whole) - cut)])
+    read = list(files.read_lines(path))
+    assert read == values[: len(read)]
+    assert len(read) >= whole[: max(0, len(whole) - cut)].count(b"\n")
