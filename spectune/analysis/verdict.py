@@ -40,9 +40,9 @@ class LaunchSpeed:
         speed: The figure compared at this level (decode speed or output throughput), with the interval within the
             launch.
         accept_length: Mean tokens per verify; 1.0 for a baseline.
-        num_steps: Draft steps (S); 0 means no speculation.
-        eagle_topk: Branches per step (K).
-        num_draft_tokens: Tokens verified (N).
+        num_steps: Draft steps (S); 0 where there are none (baselines, n-gram lookup).
+        eagle_topk: Branches per step (K); likewise.
+        num_draft_tokens: Tokens verified (N); at most 1 means no speculation.
     """
 
     candidate_id: str
@@ -52,6 +52,11 @@ class LaunchSpeed:
     num_steps: int = 0
     eagle_topk: int = 0
     num_draft_tokens: int = 0
+
+    @property
+    def speculates(self) -> bool:
+        """Whether anything is drafted; otherwise this is a baseline."""
+        return self.num_draft_tokens > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +130,7 @@ def decide(levels: Sequence[str], launches: Sequence[LaunchSpeed], noise: Launch
 
     Args:
         levels: The levels that count, usually those of the objectives.
-        launches: All good launches, baselines (num_steps 0) and candidates; suspect ones are left out by the caller.
+        launches: All good launches, baselines and candidates; suspect ones are left out by the caller.
         noise: Launch noise; estimated from the repeats among `launches` by default.
     """
     groups: dict[tuple[str, str], list[LaunchSpeed]] = {}
@@ -159,8 +164,8 @@ def compare(group: Sequence[LaunchSpeed], baseline: Sequence[LaunchSpeed], noise
 
 
 def _judge(level: str, groups: Sequence[Sequence[LaunchSpeed]], noise: LaunchNoise) -> LevelVerdict:
-    baselines = [group for group in groups if group[0].num_steps == 0]
-    candidates = [group for group in groups if group[0].num_steps > 0]
+    baselines = [group for group in groups if not group[0].speculates]
+    candidates = [group for group in groups if group[0].speculates]
     if not baselines:
         return LevelVerdict(level, "undecided", None, math.inf, (), f"{level}: undecided, no baseline was measured")
     baseline = max(baselines, key=_mean_log)

@@ -23,7 +23,7 @@ async def run_level(
     plan: LevelPlan,
     *,
     progress: Callable[[LevelProgress], None] | None = None,
-    stop_when: asyncio.Future[object] | None = None,
+    stop_when: asyncio.Future[Any] | None = None,
 ) -> LevelRun:
     """Keep `plan.concurrency` requests in flight, warm up, measure, and let the last ones end.
 
@@ -46,7 +46,7 @@ class _Level:
         prompts: Iterator[TokenizedPrompt],
         plan: LevelPlan,
         progress: Callable[[LevelProgress], None] | None,
-        stop_when: asyncio.Future[object] | None,
+        stop_when: asyncio.Future[Any] | None,
     ) -> None:
         self._client, self._prompts, self._plan = client, prompts, plan
         self._progress, self._stop_when = progress, stop_when

@@ -116,3 +116,9 @@ def test_faster_than_the_baseline_iff_above_break_even(base, speed, accept):
     found = decide(["c1"], [launch("base", base), launch("eagle", speed, 7, accept=accept)]).levels[0].comparisons[0]
     if not math.isclose(base, speed, rel_tol=1e-9):
         assert (found.speedup.est > 1.0) == (accept > found.break_even)
+
+
+def test_lookup_without_draft_steps_is_speculation_too():
+    verdict = decide(["c1"], [launch("base", 80), launch("ngram", 100, 0, accept=1.9, topk=0, tokens=8)])
+    assert verdict.decision == "speculation"
+    assert verdict.levels[0].comparisons[0].baseline_id == "base"
