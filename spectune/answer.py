@@ -62,7 +62,7 @@ def deliver(
     records: Sequence[TrialRecord],
     stop: Stop | None,
     *,
-    report_file: Path | None = None,
+    reports: Path = REPORTS,
 ) -> Answer:
     """Write `summary.json`, the launch files and the report of a study.
 
@@ -72,9 +72,7 @@ def deliver(
     environment = files.read_json(folder.root / "environment.json")
     summary = summarise(records, space, stop, name=folder.name, engine=environment.get("engine", "unknown"))
     files.write_json(folder.summary_file, summary)
-    report = write_report(
-        summary, records, environment, space.text, report_file or REPORTS / f"{folder.name}.html"
-    )
+    report = write_report(reports, summary, records, environment=environment, space_text=space.text)
     return Answer(summary, export_answer(folder, records, summary), report)
 
 

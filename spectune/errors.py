@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 class SpectuneError(Exception):
-    """Something the user can mend: bad input or an environment that lacks something. Ends a command with exit code 2."""
+    """Something the user can mend: bad input, or an environment that lacks something; exit code 2."""
 
     exit_code = 2
 

@@ -32,7 +32,9 @@ def write_whole(path: Path, content: str | bytes, *, executable: bool = False) -
     except OSError as error:
         with contextlib.suppress(OSError):
             partial.unlink()
-        raise SpectuneError(f"cannot write {path}: {error.strerror or error}; make room or choose another folder") from None
+        raise SpectuneError(
+            f"cannot write {path}: {error.strerror or error}; make room or choose another folder"
+        ) from None
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -79,10 +79,8 @@ def _account(summary: Mapping[str, Any]) -> str:
 
 
 def _files(answer: Answer) -> list[str]:
-    lines = []
-    for exported in answer.exported:
-        if exported.shell != answer.recommended_file:
-            lines.append(f"other launch file: {exported.shell}")
+    others = [exported.shell for exported in answer.exported if exported.shell != answer.recommended_file]
+    lines = [f"other launch file: {file}" for file in others]
     if answer.recommended_file is not None:
         lines.append(f"launch file: {answer.recommended_file}")
     return [*lines, f"report: {answer.report}"]

@@ -15,10 +15,10 @@ from spectune.search import StudyFolder, all_studies, summarise
 DONE = 0
 
 
-def show_report(study: str, *, output: Path | None, as_json: bool) -> int:
+def show_report(study: str, *, output: Path, as_json: bool) -> int:
     """Write the report of a study and print its answer; returns the exit code."""
     folder, space, records = _open(study)
-    answer = deliver(folder, space, records, remembered_stop(folder), report_file=output)
+    answer = deliver(folder, space, records, remembered_stop(folder), reports=output)
     print_answer(answer, as_json=as_json)
     return DONE
 
@@ -47,7 +47,9 @@ def list_studies(*, as_json: bool) -> int:
         return DONE
     for row in rows:
         state = "finished" if row["finished"] else "not finished"
-        OUT.print(f"{row['study']}  {row['launches']} launches, {state}: {row['sentence']}", markup=False, soft_wrap=True)
+        OUT.print(
+            f"{row['study']}  {row['launches']} launches, {state}: {row['sentence']}", markup=False, soft_wrap=True
+        )
     if not rows:
         OUT.print("no studies in ./studies; `spectune search quickstart` begins one")
     return DONE

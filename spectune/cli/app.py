@@ -29,14 +29,15 @@ app.add_typer(engine_app, name="engine")
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for scripts instead of tables.")]
 TorchIndex = Annotated[
-    str | None, typer.Option("--torch-index", metavar="URL", help="Package index to take torch from, such as a CPU-only one.")
+    str | None,
+    typer.Option("--torch-index", metavar="URL", help="Package index to take torch from, such as a CPU-only one."),
 ]
 StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="Name of a study in ./studies, or its folder.")]
 
 
 @app.callback(invoke_without_command=True)
 def root(
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,  # noqa: FBT002
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
     """Options before any command."""
     if version:
@@ -47,9 +48,15 @@ def root(
 @app.command()
 def search(
     space: Annotated[str, typer.Argument(metavar="SPACE", help="Search space file, or the name of a shipped one.")],
-    study: Annotated[str | None, typer.Option("--study", metavar="NAME", help="Name of the study; the space's by default.")] = None,
-    trials: Annotated[int | None, typer.Option("--trials", min=1, help="Launches at most, instead of the space's budget.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the space and show what would be launched; needs no engine.")] = False,
+    study: Annotated[
+        str | None, typer.Option("--study", metavar="NAME", help="Name of the study; the space's by default.")
+    ] = None,
+    trials: Annotated[
+        int | None, typer.Option("--trials", min=1, help="Launches at most, instead of the space's budget.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check the space and show what would be launched; needs no engine.")
+    ] = False,
     torch_index: TorchIndex = None,
     json_output: JsonFlag = False,
 ) -> None:
@@ -64,7 +71,9 @@ def search(
 @app.command()
 def report(
     study: StudyArgument,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write instead of reports/STUDY.html.")] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where the report goes.")] = Path(
+        "reports"
+    ),
     json_output: JsonFlag = False,
 ) -> None:
     """Write a study's HTML report and print its answer, from the records alone."""
@@ -91,12 +100,23 @@ def studies(json_output: JsonFlag = False) -> None:
 
 @app.command()
 def breakeven(
-    baseline: Annotated[float, typer.Option("--baseline", metavar="TOK_S", help="Speed of one request without speculation.")],
+    baseline: Annotated[
+        float, typer.Option("--baseline", metavar="TOK_S", help="Speed of one request without speculation.")
+    ],
     cycle_ms: Annotated[float, typer.Option("--cycle-ms", metavar="MS", help="Time of one draft and verify cycle.")],
-    accept: Annotated[float, typer.Option("--accept", metavar="TOKENS", help="Mean accept length, bonus token included.")],
-    steps: Annotated[int | None, typer.Option("--steps", help="Draft steps per cycle; bounds the accept length of a chain.")] = None,
-    target: Annotated[list[float] | None, typer.Option("--target", metavar="TOK_S", help="A speed somebody needs; repeatable.")] = None,
-    measured: Annotated[float | None, typer.Option("--measured", metavar="TOK_S", help="Speed that was measured, to check the rest against.")] = None,
+    accept: Annotated[
+        float, typer.Option("--accept", metavar="TOKENS", help="Mean accept length, bonus token included.")
+    ],
+    steps: Annotated[
+        int | None, typer.Option("--steps", help="Draft steps per cycle; bounds the accept length of a chain.")
+    ] = None,
+    target: Annotated[
+        list[float] | None, typer.Option("--target", metavar="TOK_S", help="A speed somebody needs; repeatable.")
+    ] = None,
+    measured: Annotated[
+        float | None,
+        typer.Option("--measured", metavar="TOK_S", help="Speed that was measured, to check the rest against."),
+    ] = None,
     json_output: JsonFlag = False,
 ) -> None:
     """Do the break-even arithmetic for figures you have."""
@@ -110,7 +130,9 @@ def breakeven(
 
 @engine_app.command("install")
 def engine_install(
-    name: Annotated[str, typer.Argument(help="Which one; cpu-reference is the real SGLang for machines without a GPU.")],
+    name: Annotated[
+        str, typer.Argument(help="Which one; cpu-reference is the real SGLang for machines without a GPU.")
+    ],
     torch_index: TorchIndex = None,
     json_output: JsonFlag = False,
 ) -> None:

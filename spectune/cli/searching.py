@@ -123,5 +123,3 @@ def _run(folder: StudyFolder, space: SearchSpace, engine: Engine, watcher: LiveT
         return asyncio.run(main())
     except (KeyboardInterrupt, asyncio.CancelledError):
         return None
-
-

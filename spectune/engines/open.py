@@ -30,7 +30,9 @@ def open_engine(space: SearchSpace) -> SGLangEngine:
         assert section.python is not None, "a space without a runtime names an interpreter"
         interpreter = Interpreter(section.python)
         version = interpreter.sglang_version() if interpreter.path() else None
-        return SGLangEngine(interpreter, version, section.args, section.env_to_set, section.gpus, most_running, section.env_to_unset)
+        return SGLangEngine(
+            interpreter, version, section.args, section.env_to_set, section.gpus, most_running, section.env_to_unset
+        )
     runtime = cpu_reference.find(section.runtime) or cpu_reference.planned(section.runtime)
     return SGLangEngine(
         interpreter=Interpreter(str(runtime.python), runtime.env),

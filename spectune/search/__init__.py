@@ -1,11 +1,11 @@
 """The study: what is launched when, what is kept of it, and what it says in the end."""
 
 from spectune.search.folder import STUDIES, StudyFolder, all_studies
-from spectune.search.outcome import Summary, summarise
 from spectune.search.plan import Progress, Stop
 from spectune.search.proposals import Proposer
 from spectune.search.records import Role, Status, Step, TrialRecord
 from spectune.search.study import Ended, open_study, run_study
+from spectune.search.summary import Summary, summarise
 from spectune.search.watcher import Watcher
 
 __all__ = [

@@ -149,7 +149,9 @@ class StudyFolder:
                 candidate = Candidate.from_json(content)
                 steps.append(Step(content["trial"], Role(content["role"]), candidate, content["why"]))
             except (KeyError, TypeError, ValueError) as error:
-                raise SpectuneError(f"{path} is damaged ({error}); move its folder away and run the search again") from None
+                raise SpectuneError(
+                    f"{path} is damaged ({error}); move its folder away and run the search again"
+                ) from None
         return steps
 
 

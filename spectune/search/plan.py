@@ -85,26 +85,33 @@ def next_step(
         space: The search space with its budget.
         proposer: Where new candidates come from.
     """
-    number = len(records)
-    over = _budget_over(records, space)
-    if over is not None:
-        return over
-    if interrupted and interrupted[0].trial == number:
-        return interrupted[0]
-    repeat = _retry(records)
-    if repeat is not None:
-        return repeat
-    if not _measured(records, Role.BASELINE):
-        return _baseline(records, proposer)
+    again = next((step for step in interrupted if step.trial == len(records)), None)
+    return (
+        _budget_over(records, space)
+        or again
+        or _retry(records)
+        or _baseline(records, proposer)
+        or _hopeless(records)
+        or _search(records, space, proposer)
+        or _confirmation(records, space)
+        or Stop("every legal candidate has been launched", float(len(records)))
+    )
+
+
+def _hopeless(records: Sequence[TrialRecord]) -> Stop | None:
     searching = [record for record in records if record.role is Role.SEARCH]
-    confirming = any(record.role is Role.CONFIRM for record in records)
-    if len(searching) == HOPELESS_AFTER and not _measured(records, Role.SEARCH):
-        return Stop(f"the first {HOPELESS_AFTER} candidates all failed: {_common_cause(searching)}", HOPELESS_AFTER)
-    if not confirming and not _search_over(records, space):
-        proposal = proposer.propose(records)
-        if proposal is not None:
-            return Step(number, Role.SEARCH, proposal.candidate, proposal.why)
-    return _confirmation(records, space) or _budget_over(records, space) or Stop("every legal candidate has been launched", float(number))
+    if len(searching) < HOPELESS_AFTER or _measured(records, Role.SEARCH):
+        return None
+    cause = _common_cause(searching)
+    return Stop(f"the first {len(searching)} candidates all failed: {cause}", float(len(searching)))
+
+
+def _search(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> Step | None:
+    """Return the next new candidate, None once confirmation has begun or is due."""
+    if _search_over(records, space) or any(record.role is Role.CONFIRM for record in records):
+        return None
+    proposal = proposer.propose(records)
+    return None if proposal is None else Step(len(records), Role.SEARCH, proposal.candidate, proposal.why)
 
 
 def _search_over(records: Sequence[TrialRecord], space: SearchSpace) -> bool:
@@ -149,7 +156,9 @@ def _retry(records: Sequence[TrialRecord]) -> Step | None:
     return Step(len(records), last.role, last.candidate, why)
 
 
-def _baseline(records: Sequence[TrialRecord], proposer: Proposer) -> Step | Stop:
+def _baseline(records: Sequence[TrialRecord], proposer: Proposer) -> Step | Stop | None:
+    if _measured(records, Role.BASELINE):
+        return None
     failed = [record for record in records if record.role is Role.BASELINE]
     if failed:
         return Stop(f"there is nothing to compare with: {_common_cause(failed)}", answered=False)
@@ -166,7 +175,9 @@ def _confirmation(records: Sequence[TrialRecord], space: SearchSpace) -> Step | 
     made = {c: sum(r.role is Role.CONFIRM and r.candidate == c for r in records) for c in pair}
     chosen = baseline if made[baseline] <= made[candidate] else candidate
     what = "the best baseline" if chosen is baseline else "the finalist"
-    return Step(len(records), Role.CONFIRM, chosen, f"{what} once more, in turns, since the best of many is partly luck")
+    return Step(
+        len(records), Role.CONFIRM, chosen, f"{what} once more, in turns, since the best of many is partly luck"
+    )
 
 
 def finalists(records: Sequence[TrialRecord], space: SearchSpace) -> tuple[Candidate, Candidate] | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import random
 import warnings
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,18 @@ from spectune.errors import SpectuneError
 from spectune.search.ledger import as_trials
 from spectune.search.records import TrialRecord
 from spectune.search.values import decode, directions, encode
-from spectune.space import ALGORITHM, DRAFTER, EAGLE_TOPK, NO_SPECULATION, NUM_STEPS, Candidate, IntegerRange, Parameter, SearchSpace, Value
+from spectune.space import (
+    ALGORITHM,
+    DRAFTER,
+    EAGLE_TOPK,
+    NO_SPECULATION,
+    NUM_STEPS,
+    Candidate,
+    IntegerRange,
+    Parameter,
+    SearchSpace,
+    Value,
+)
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -48,7 +60,9 @@ class Proposer:
         """
         candidate = next((c for c in self.all() if not c.speculative), None)
         if candidate is None:
-            raise SpectuneError(f"{self._space.path}: the space has no legal candidate without speculation to compare with")
+            raise SpectuneError(
+                f"{self._space.path}: the space has no legal candidate without speculation to compare with"
+            )
         return candidate
 
     def legal(self, assignment: dict[str, Any]) -> Candidate | None:
@@ -93,7 +107,7 @@ class Proposer:
             if candidate is not None:
                 yield candidate
 
-    def _drawn(self, records: Sequence[TrialRecord], seen: Set[str]) -> Proposal | None:
+    def _drawn(self, records: Sequence[TrialRecord], seen: AbstractSet[str]) -> Proposal | None:
         """Let the sampler draw until it draws something new.
 
         The draws happen in a copy of the study in memory, so that those that come to nothing leave no trace.
@@ -137,7 +151,7 @@ class Proposer:
                 speculative = value != NO_SPECULATION
         return assignment
 
-    def _any(self, seen: Set[str], launches: int) -> Proposal | None:
+    def _any(self, seen: AbstractSet[str], launches: int) -> Proposal | None:
         """Return some candidate not seen yet, drawn at random where the space is large."""
         why = "not tried yet; the sampler only came back to launched ones"
         rng = random.Random(self._seed + launches)  # noqa: S311 (no secret depends on it)

@@ -46,7 +46,9 @@ def open_study(folder: StudyFolder, space: SearchSpace, engine: Engine) -> None:
     try:
         before = folder.space_file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise SpectuneError(f"cannot read {folder.space_file}: {error}; restore it or choose another --study name") from None
+        raise SpectuneError(
+            f"cannot read {folder.space_file}: {error}; restore it or choose another --study name"
+        ) from None
     if before != space.text:
         raise SpectuneError(
             f"the study {folder.name} was begun with another search space (kept as {folder.space_file}); "

@@ -24,7 +24,16 @@ from spectune.errors import SpectuneError
 from spectune.search.feed import PromptFeed
 from spectune.search.records import Seconds, Status, Step, TrialRecord
 from spectune.search.watcher import Watcher
-from spectune.serving import EngineDied, EngineFailed, Failure, FailureClass, PortHeldError, Server, log_tail, reserve_ports
+from spectune.serving import (
+    EngineDied,
+    EngineFailed,
+    Failure,
+    FailureClass,
+    PortHeldError,
+    Server,
+    log_tail,
+    reserve_ports,
+)
 from spectune.space import Level, SearchSpace
 
 HOST = "127.0.0.1"
@@ -143,7 +152,9 @@ class Trial:
             )  # fmt: skip
         finally:
             self._clock.measuring += time.monotonic() - began
-        files.write_whole(self._folder / f"level-{level.name[0]}{level.concurrency:03d}.jsonl", dump_records(run.records))
+        files.write_whole(
+            self._folder / f"level-{level.name[0]}{level.concurrency:03d}.jsonl", dump_records(run.records)
+        )
         self._judge(server, level, run)
         try:
             measured = measure_level(level.name, run.records, run.measured_s, client_cpu=run.client_cpu)
@@ -201,4 +212,3 @@ async def server_info(url: str) -> dict[str, Any]:
             except (aiohttp.ClientError, TimeoutError, ValueError):
                 continue
     return {}
-

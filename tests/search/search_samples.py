@@ -71,7 +71,8 @@ def level(name: str, speed: float, accept: float = 1.0, ttft_ms: float = 100.0) 
         level=name, n_requests=40, failed=0, accept_length=near(accept),
         accept_length_by_class={"code": near(accept * 1.1), "prose": near(accept * 0.9)}, per_position=(0.7, 0.5),
         cycle_ms=near(1000 * accept / speed), inter_chunk_ms=1000 * accept / speed, decode_speed=near(speed),
-        output_throughput=near(speed * 0.9), ttft_p50_ms=ttft_ms / 2, ttft_p95_ms=ttft_ms, itl_p50_ms=1.0, itl_p95_ms=2.0,
+        output_throughput=near(speed * 0.9), ttft_p50_ms=ttft_ms / 2, ttft_p95_ms=ttft_ms, itl_p50_ms=1.0,
+        itl_p95_ms=2.0,
         prompt_tokens=50.0, output_tokens=100.0, cached_share=0.0, measured_s=6.0, client_cpu=0.1,
     )  # fmt: skip
 

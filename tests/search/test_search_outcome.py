@@ -8,9 +8,9 @@ import pytest
 from search_samples import baseline, chain, record, rows, space
 
 from spectune.engines.protocol import Mismatch
-from spectune.search.outcome import Summary, summarise
 from spectune.search.plan import Stop
 from spectune.search.records import Role, TrialRecord
+from spectune.search.summary import Summary, summarise
 from spectune.serving import FailureClass
 
 

@@ -12,7 +12,9 @@ from spectune.serving import FailureClass
 from spectune.space import SearchSpace
 
 
-def after(records: list[TrialRecord], at: SearchSpace | None = None, interrupted: list[Step] | None = None) -> Step | Stop:
+def after(
+    records: list[TrialRecord], at: SearchSpace | None = None, interrupted: list[Step] | None = None
+) -> Step | Stop:
     at = at or space()
     return next_step(records, interrupted or [], at, Proposer(at, engine()))
 

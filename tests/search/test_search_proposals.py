@@ -22,14 +22,17 @@ EVERY = list(PROPOSER.all())
 def by_hand() -> set[str]:
     """Every candidate of the sample space, from its text alone."""
     found = {baseline(proto).candidate_id for proto in ("unset", "LL")}
-    for drafter, steps, topk, proto in itertools.product(("org/strong", "org/weak"), range(1, 5), (1, 2), ("unset", "LL")):
+    for drafter, steps, topk, proto in itertools.product(
+        ("org/strong", "org/weak"), range(1, 5), (1, 2), ("unset", "LL")
+    ):
         tokens = [steps + 1] if topk == 1 else range(2, min(8, 1 + topk + (steps - 1) * topk**2) + 1)
         if topk > 1 and steps > 3:
             continue
         for n in tokens:
             values = {
-                "speculative-algorithm": "EAGLE3", "speculative-draft-model-path": drafter, "speculative-num-steps": steps,
-                "speculative-eagle-topk": topk, "speculative-num-draft-tokens": n, "env.NCCL_PROTO": proto,
+                "speculative-algorithm": "EAGLE3", "speculative-draft-model-path": drafter,
+                "speculative-num-steps": steps, "speculative-eagle-topk": topk,
+                "speculative-num-draft-tokens": n, "env.NCCL_PROTO": proto,
             }  # fmt: skip
             found.add(Candidate.of(values).candidate_id)
     return found

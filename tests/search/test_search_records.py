@@ -138,7 +138,9 @@ def test_a_disk_that_takes_no_more_keeps_the_old_file(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.dictionaries(st.text(max_size=3), st.integers(0, 99)), max_size=5), st.integers(0, 30))
-def test_a_torn_last_line_costs_that_line_only(tmp_path_factory: pytest.TempPathFactory, values: list[object], cut: int) -> None:
+def test_a_torn_last_line_costs_that_line_only(
+    tmp_path_factory: pytest.TempPathFactory, values: list[object], cut: int
+) -> None:
     path = tmp_path_factory.mktemp("lines") / "x.jsonl"
     files.write_lines(path, values)
     whole = path.read_bytes()

@@ -20,7 +20,9 @@ from spectune.space import Candidate
 RUNTIME_PREFIX = "runtime:"
 MODEL_ARGUMENTS = ("model-path", "tokenizer-path", "speculative-draft-model-path", "speculative-draft-model")
 # Reported in another form than they were passed in, or only meaningful to the launcher.
-NOT_ECHOED = frozenset({"host", "port", "nccl-port", "cuda-graph-bs-decode", "cuda-graph-bs-prefill", "cuda-graph-config"})
+NOT_ECHOED = frozenset(
+    {"host", "port", "nccl-port", "cuda-graph-bs-decode", "cuda-graph-bs-prefill", "cuda-graph-config"}
+)
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class SGLangEngine:
     @property
     def cuda(self) -> bool:
         """Whether launches run on CUDA GPUs."""
-        return self.fixed.get("device", "cuda") == "cuda"
+        return bool(self.fixed.get("device", "cuda") == "cuda")
 
     def missing(self) -> list[Problem]:
         """Return what this machine lacks for launching SGLang."""
@@ -69,7 +71,9 @@ class SGLangEngine:
         if self.interpreter.path() is None:
             problems.append(Problem(f"there is no program {self.interpreter.python} on this machine (engine.python)"))
         elif self.version is None:
-            problems.append(Problem(f"{self.interpreter.python} has no sglang; install it there or name another engine.python"))
+            problems.append(
+                Problem(f"{self.interpreter.python} has no sglang; install it there or name another engine.python")
+            )
         if self.cuda and (found := count_gpus()) < self.gpus:
             problems.append(Problem(f"engine.gpus asks for {self.gpus} GPUs, but this machine shows {found}"))
         return problems

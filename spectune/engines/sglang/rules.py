@@ -103,12 +103,16 @@ def illegality(values: Mapping[str, Any]) -> Illegal | None:
 def _tree(algorithm: str, values: Mapping[str, Any]) -> Illegal | None:
     steps, topk, tokens = values.get(STEPS), values.get(TOPK), values.get(DRAFT_TOKENS)
     if steps is None or topk is None or tokens is None:
-        return Illegal("incomplete-draft", f"{algorithm} needs {STEPS}, {TOPK} and {DRAFT_TOKENS} together (R1, R2, R4)")
+        return Illegal(
+            "incomplete-draft", f"{algorithm} needs {STEPS}, {TOPK} and {DRAFT_TOKENS} together (R1, R2, R4)"
+        )
     if steps < 1 or topk < 1:
         return Illegal("tree-bounds", f"steps {steps} and top-k {topk} must both be at least 1 (R5)")
     least, most = draft_token_bounds(steps, topk)
     if not least <= tokens <= most:
-        return Illegal("tree-bounds", f"{tokens} draft tokens with {steps} steps and top-k {topk}: {least} to {most} (R5)")
+        return Illegal(
+            "tree-bounds", f"{tokens} draft tokens with {steps} steps and top-k {topk}: {least} to {most} (R5)"
+        )
     return None
 
 

@@ -57,7 +57,11 @@ def test_environment_of_space_and_candidate() -> None:
     command = engine().command(canonical(EAGLE), host="127.0.0.1", port=1)
     assert command.env == {"A": "1", "NCCL_PROTO": "LL"}
     assert set(command.unset) == {"B", "NCCL_ALGO"}
-    assert command.environment({"NCCL_ALGO": "Ring", "B": "x", "HOME": "/h"}) == {"A": "1", "NCCL_PROTO": "LL", "HOME": "/h"}
+    assert command.environment({"NCCL_ALGO": "Ring", "B": "x", "HOME": "/h"}) == {
+        "A": "1",
+        "NCCL_PROTO": "LL",
+        "HOME": "/h",
+    }
 
 
 def test_graphs_that_are_named_are_not_named_again() -> None:
@@ -81,7 +85,14 @@ def test_captured_sizes_are_those_of_the_facts() -> None:
 
 
 def test_switches_and_lists() -> None:
-    assert to_argv({"b": True, "a": False, "model-path": "m", "c": [1, 2]}) == ["--model-path", "m", "--b", "--c", "1", "2"]
+    assert to_argv({"b": True, "a": False, "model-path": "m", "c": [1, 2]}) == [
+        "--model-path",
+        "m",
+        "--b",
+        "--c",
+        "1",
+        "2",
+    ]
 
 
 def test_mismatch_names_what_was_asked_and_what_runs() -> None:
@@ -93,7 +104,9 @@ def test_mismatch_names_what_was_asked_and_what_runs() -> None:
 
 def test_speculation_in_a_baseline_is_a_mismatch() -> None:
     baseline = canonical({"speculative-algorithm": "none"})
-    assert [m.field for m in engine().mismatches(baseline, {"speculative_algorithm": "EAGLE3"})] == ["speculative-algorithm"]
+    assert [m.field for m in engine().mismatches(baseline, {"speculative_algorithm": "EAGLE3"})] == [
+        "speculative-algorithm"
+    ]
 
 
 def test_missing_interpreter_and_gpus_are_both_said() -> None:
@@ -122,7 +135,12 @@ words = st.text(st.characters(codec="utf-8", exclude_characters="\0", exclude_ca
 def test_a_shell_sees_exactly_the_arguments(arguments: list[str], value: str) -> None:
     show = "import os, sys; sys.stdout.buffer.write('\\0'.join([os.environ['V'], *sys.argv[1:]]).encode())"
     command = LaunchCommand((sys.executable, "-c", show, *arguments), {"V": value})
-    seen = subprocess.run(["bash", "-c", command.shell()], capture_output=True, check=True, env={"LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"})
+    seen = subprocess.run(
+        ["bash", "-c", command.shell()],
+        capture_output=True,
+        check=True,
+        env={"LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"},
+    )
     assert seen.stdout.decode() == "\0".join([value, *arguments])
 
 
@@ -142,5 +160,10 @@ def test_options_complain_with_the_way_out(name: str, value: Any, words: str) ->
 
 def test_options_take_what_sglang_takes() -> None:
     options = Options.shipped()
-    for name, value in (("tp-size", 8), ("mem-fraction-static", 1), ("cuda-graph-bs-decode", [1, 2]), ("trust-remote-code", True)):
+    for name, value in (
+        ("tp-size", 8),
+        ("mem-fraction-static", 1),
+        ("cuda-graph-bs-decode", [1, 2]),
+        ("trust-remote-code", True),
+    ):
         assert options.complaint(name, value) is None

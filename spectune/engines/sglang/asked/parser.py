@@ -9,10 +9,7 @@ from sglang.srt.server_args import ServerArgs
 
 def describe(action: argparse.Action) -> dict[str, object]:
     """Return what a launch command must know of one option: kind of value, choices, spellings."""
-    if action.nargs == 0:
-        kind = "flag"
-    else:
-        kind = getattr(action.type, "__name__", "str")
+    kind = "flag" if action.nargs == 0 else getattr(action.type, "__name__", "str")
     choices = None if action.choices is None else [str(choice) for choice in action.choices]
     return {"kind": kind, "nargs": action.nargs, "choices": choices, "names": action.option_strings}
 
