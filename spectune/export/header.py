@@ -11,6 +11,8 @@ from spectune.export.launch import Launch
 from spectune.search.records import TrialRecord
 
 MODEL_OPTIONS = ("model-path", "speculative-draft-model-path")
+MARK = "(written by spectune)"
+"""Ends the first comment line of every exported file."""
 CPU_REFERENCE = "CPU reference runtime"
 
 
@@ -61,7 +63,7 @@ def one_line(text: str) -> str:
 
 
 def _lines(record: TrialRecord, launch: Launch, origin: Origin) -> Iterator[str]:
-    yield f"{record.candidate.label} (written by spectune)"
+    yield f"{record.candidate.label} {MARK}"
     yield f"study {origin.study}, trial {record.trial}, {record.started_at}, {origin.engine}"
     if origin.warning:
         yield origin.warning

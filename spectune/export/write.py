@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from spectune.errors import SpectuneError
 from spectune.export.config_file import config_file
 from spectune.export.file_names import candidate_names
-from spectune.export.header import Origin
+from spectune.export.header import MARK, Origin
 from spectune.export.launch import Launch
 from spectune.export.shell import shell_script
 from spectune.files import write_whole
@@ -43,6 +43,7 @@ def export_candidates(
     engine: str,
     simulated: bool,
     notes: Sequence[str] = (),
+    replace: bool = False,
 ) -> list[ExportedFiles]:
     """Write `launch-<name>.sh` and `launch-<name>.yaml` for every candidate among the picks.
 
@@ -53,6 +54,7 @@ def export_candidates(
         engine: Name and version of the engine, as shown to people.
         simulated: Whether the figures come from a model of a machine.
         notes: More comment lines for the top of every file.
+        replace: Remove what earlier exports left in the folder; files that spectune did not write stay.
 
     Returns:
         The files, in the order of the picks.
@@ -69,7 +71,18 @@ def export_candidates(
     records = [record for record in picks if first[record.candidate.candidate_id] is record]
     origin = Origin(study, engine, simulated, notes)
     names = candidate_names([record.candidate for record in records])
-    return [_write(record, name, folder, origin) for record, name in zip(records, names, strict=True)]
+    written = [_write(record, name, folder, origin) for record, name in zip(records, names, strict=True)]
+    if replace:
+        _remove_earlier(folder, {path for files in written for path in (files.shell, files.config)})
+    return written
+
+
+def _remove_earlier(folder: Path, kept: Collection[Path]) -> None:
+    for path in (*folder.glob("launch-*.sh"), *folder.glob("launch-*.yaml")):
+        if path not in kept and any(
+            line.endswith(MARK) for line in path.read_text("utf-8", "replace").splitlines()[:2]
+        ):
+            path.unlink(missing_ok=True)
 
 
 def _write(record: TrialRecord, name: str, folder: Path, origin: Origin) -> ExportedFiles:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import re
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -18,21 +17,20 @@ from spectune.search.records import TrialRecord
 
 
 def write_report(
-    folder: Path,
     summary: Mapping[str, Any],
     records: Sequence[TrialRecord],
-    *,
     environment: Mapping[str, Any],
     space_text: str,
+    path: Path,
 ) -> Path:
-    """Write `<study>.html`.
+    """Write the report of a study.
 
     Args:
-        folder: Where reports go; made when missing.
         summary: Content of `summary.json`.
         records: All launches, failed and suspect ones too.
         environment: Content of `environment.json`; may be empty.
         space_text: The search space as the user gave it.
+        path: The file to write; its folder is made when missing.
 
     Returns:
         The file.
@@ -40,8 +38,6 @@ def write_report(
     Raises:
         SpectuneError: When the file cannot be written.
     """
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", str(summary["study"])).strip(".-")[:100] or "study"
-    path = folder / f"{name}.html"
     now = dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC")
     write_whole(path, render_report(build_view(summary, records, environment, space_text), written=now))
     return path

@@ -25,19 +25,9 @@ def chromium(profile, *arguments):
 
 @pytest.mark.services
 def test_charts_are_drawn_without_a_word_on_the_console(tmp_path):
-    path = write_report(tmp_path, summary(lively()), lively(), environment=ENVIRONMENT, space_text=SPACE)
+    path = write_report(summary(lively()), lively(), ENVIRONMENT, SPACE, tmp_path / "report.html")
     answer = chromium(tmp_path / "profile", "--dump-dom", path.as_uri())
-    assert (
-        len(
-            set(
-                re.findall(
-                    r'id="chart-([a-z-]+)"[^>]*class="[^"]*js-plotly-plot|class="[^"]*js-plotly-plot[^>]*id="chart-([a-z-]+)"',
-                    answer.stdout,
-                )
-            )
-        )
-        == 4
-    )
+    assert len(re.findall(r"<div[^>]*js-plotly-plot", answer.stdout)) == 4
     assert len(re.findall(r'class="main-svg"', answer.stdout)) >= 4
     assert "CONSOLE" not in answer.stderr
     picture = tmp_path / "report.png"

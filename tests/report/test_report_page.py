@@ -14,7 +14,7 @@ HOSTILE = "</script><script>alert(1)</script> \"'\n<img src=x onerror=alert(2)> 
 
 
 def page_of(tmp_path, records, environment=ENVIRONMENT, space=SPACE, **changes):
-    path = write_report(tmp_path, summary(records, **changes), records, environment=environment, space_text=space)
+    path = write_report(summary(records, **changes), records, environment, space, tmp_path / "report.html")
     return Page(path.read_text())
 
 
@@ -23,8 +23,8 @@ def page(tmp_path_factory):
     return page_of(tmp_path_factory.mktemp("report"), lively())
 
 
-def test_the_file_is_named_after_the_study(tmp_path):
-    path = write_report(tmp_path / "reports", summary(lively()), lively(), environment={}, space_text="")
+def test_the_folder_is_made_and_the_file_is_small(tmp_path):
+    path = write_report(summary(lively()), lively(), {}, "", tmp_path / "reports" / "sample.html")
     assert path == tmp_path / "reports" / "sample.html"
     assert path.stat().st_size < 6_000_000
 
@@ -55,7 +55,7 @@ def test_the_command_can_be_pasted_and_holds_neither_ports_of_the_trial_nor_secr
 
 def test_secrets_are_blotted_out_wherever_they_turn_up(tmp_path):
     records = [*lively(), failed(9, candidate(4), "server_args(token='hf-very-secret')")]
-    path = write_report(tmp_path, summary(records), records, environment=ENVIRONMENT, space_text=SPACE)
+    path = write_report(summary(records), records, ENVIRONMENT, SPACE, tmp_path / "report.html")
     content = path.read_text()
     assert "hf-very-secret" not in content
     assert "HF_TOKEN: •••" in content
@@ -158,7 +158,7 @@ def test_unknown_ends_of_intervals_are_left_out(tmp_path):
     for row in told["candidates"]:
         row["output_throughput"] = [row["accept_length"][0], None, None]
         row["speedup"] = row["speedup"] and [1.2, None, None]
-    path = write_report(tmp_path, told, lively(), environment={}, space_text=SPACE)
+    path = write_report(told, lively(), {}, SPACE, tmp_path / "report.html")
     assert "NaN" not in json.dumps(Page(path.read_text()).figures)
 
 
@@ -173,8 +173,7 @@ def test_hostile_text_is_text_everywhere(tmp_path):
     told["recommended"]["argv"].append(HOSTILE)
     for row in told["candidates"]:
         row["class"] = HOSTILE if row["class"] == "prose" else row["class"]
-    path = write_report(tmp_path, told, records, environment={HOSTILE: HOSTILE}, space_text=f"x: |\n  {HOSTILE}")
-    assert path.parent == tmp_path
+    path = write_report(told, records, {HOSTILE: HOSTILE}, f"x: |\n  {HOSTILE}", tmp_path / "report.html")
     page = Page(path.read_text())
     assert page.tags.count("script") == 3
     assert "img" not in page.tags
@@ -195,5 +194,5 @@ def test_json_cannot_end_its_script_element():
 def test_two_hundred_trials_stay_small_and_quick(tmp_path):
     records = [record(0, candidate(0), (442.0, 261.0))]
     records += [record(n, candidate(1 + n % 7, f"drafter-{n}"), (400.0 + n, 200.0 + n), 1.9) for n in range(1, 200)]
-    path = write_report(tmp_path, summary(records), records, environment=ENVIRONMENT, space_text=SPACE)
+    path = write_report(summary(records), records, ENVIRONMENT, SPACE, tmp_path / "report.html")
     assert path.stat().st_size < 6_000_000
