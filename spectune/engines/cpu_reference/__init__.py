@@ -2,7 +2,7 @@
 
 from spectune.engines.cpu_reference.cost import InstallPlan
 from spectune.engines.cpu_reference.home import spectune_home
-from spectune.engines.cpu_reference.install import ProgressCallback, estimate_cost, install, remove
+from spectune.engines.cpu_reference.installer import ProgressCallback, estimate_cost, install, remove
 from spectune.engines.cpu_reference.runtime import Runtime, find, installed, planned
 
 __all__ = [

@@ -65,7 +65,7 @@ def make_plan(layout: Layout, recipe: Recipe, torch_index: str | None) -> Instal
 def served_torch(layout: Layout, recipe: Recipe, torch_index: str | None) -> tuple[str, TorchBuild]:
     """Version and build of the torch pip would install; an index that has metadata apart sends nothing else."""
     report = layout.path / "torch-report.json"
-    wanted = ["--dry-run", "--ignore-installed", "--no-deps", "--quiet", "--report", str(report)]
+    wanted = ["--dry-run", "--ignore-installed", "--no-deps", "--report", str(report)]
     run_pip(layout, ["install", *wanted, *index_arguments(torch_index), recipe.torch])
     (torch,) = json.loads(report.read_text())["install"]
     report.unlink()

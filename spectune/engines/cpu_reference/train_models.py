@@ -137,12 +137,11 @@ def train_llama(layers: int, steps: int, samples: Samples) -> LlamaForCausalLM:
 
 
 def save_llama(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
-    """Writes a model folder in bfloat16 and leaves the model rounded to what was written."""
+    """Writes a model folder in bfloat16."""
     model.to(torch.bfloat16)
     model.config.dtype = "bfloat16"
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    model.float()
 
 
 class Eagle3Drafter(nn.Module):
@@ -276,13 +275,12 @@ def main(out: Path, *, drafters_only: bool) -> None:
     torch.set_num_threads(1)  # also what makes a rerun give the same weights
     torch.use_deterministic_algorithms(True)
     tokenizer = train_tokenizer()
-    if drafters_only:
-        target = LlamaForCausalLM.from_pretrained(out / "target").float().eval()
-    else:
-        target = train_llama(4, TARGET_STEPS, Samples(tokenizer, seed=1))
-        save_llama(target, tokenizer, out / "target")
+    if not drafters_only:
+        save_llama(train_llama(4, TARGET_STEPS, Samples(tokenizer, seed=1)), tokenizer, out / "target")
         torch.manual_seed(20)
         save_llama(train_llama(1, STANDALONE_STEPS, Samples(tokenizer, seed=20)), tokenizer, out / "drafter-standalone")
+    # Read back, so that drafters learn from the rounded weights that will be served.
+    target = LlamaForCausalLM.from_pretrained(out / "target").float().eval()
     used = torch.bincount(Samples(tokenizer, seed=2).batch(600).flatten(), minlength=VOCABULARY)
     kept = used.topk(DRAFT_VOCABULARY).indices.sort().values
     for number, recipe in enumerate(DRAFTERS):

@@ -143,6 +143,7 @@ class _Installation:
         self._report("verifying", _ENDS["engine"])
         place_content(layout, recipe)
         _verify(layout, recipe)
+        shutil.rmtree(layout.temporary, ignore_errors=True)
         _record(layout, recipe, _done(layout), complete=True)
         self._report("installed", 1.0)
 
