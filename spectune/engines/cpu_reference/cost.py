@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from spectune.engines.cpu_reference.layout import Layout
 from spectune.engines.cpu_reference.machine import check_disk, free_bytes, gigabytes
 from spectune.engines.cpu_reference.pip_process import bytes_below, run_pip
 from spectune.engines.cpu_reference.recipe import Recipe, TorchSizes
-from spectune.engines.cpu_reference.runtime import Layout
 
 TorchBuild = Literal["cpu", "cuda"]
 

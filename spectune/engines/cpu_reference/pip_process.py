@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from spectune.engines.cpu_reference.layout import Layout
 from spectune.engines.cpu_reference.machine import free_bytes, gigabytes
-from spectune.engines.cpu_reference.runtime import Layout
 from spectune.errors import SpectuneError
 
 POLL_SECONDS: Final = 0.5

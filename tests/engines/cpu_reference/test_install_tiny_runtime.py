@@ -18,8 +18,9 @@ from tiny_wheels import tiny_recipe, write_wheel
 
 from spectune.engines.cpu_reference import installer, machine
 from spectune.engines.cpu_reference.installer import estimate_cost, install, remove_recipe
+from spectune.engines.cpu_reference.layout import Layout
 from spectune.engines.cpu_reference.recipe import Recipe
-from spectune.engines.cpu_reference.runtime import Layout, Runtime, find, find_recipe, planned
+from spectune.engines.cpu_reference.runtime import Runtime, find, find_recipe, planned
 from spectune.errors import SpectuneError
 
 

@@ -116,13 +116,13 @@ def extend_attention_cpu(
     """
     _refuse_unsupported(is_cross_attn, sinks)
     counts = extend_seq_lens.tolist()
-    if len(set(counts)) == 1:  # always so in verification, where speed matters: all requests at once
-        visible = _visible_to_new(seq_lens, counts[0], sliding_window, tree_mask, is_causal)
+    if len(set(counts)) == 1 and counts[0] > 0:  # always so in verification, where speed matters: all at once
+        requests, new = len(counts), counts[0]
+        visible = _visible_to_new(seq_lens, new, sliding_window, tree_mask, is_causal)
         slots = _slots(req_to_token, req_pool_indices, seq_lens)
-        batched = q.view(len(counts), counts[0], *q.shape[1:])
-        o.view(len(counts), counts[0], *o.shape[1:]).copy_(
-            _attend(batched, k_buffer, v_buffer, slots, visible, sm_scale, logit_cap)
-        )
+        batched = q[: requests * new].view(requests, new, *q.shape[1:])
+        attended = _attend(batched, k_buffer, v_buffer, slots, visible, sm_scale, logit_cap)
+        o[: requests * new].view(requests, new, *o.shape[1:]).copy_(attended)
         return
     assert tree_mask is None, "trees of one batch have the same number of nodes"
     for request, (start, count) in enumerate(zip(extend_start_loc.tolist(), counts, strict=True)):
@@ -163,7 +163,7 @@ def _slots(req_to_token: Tensor, req_pool_indices: Tensor, seq_lens: Tensor) -> 
     There the table holds leftovers of earlier requests; slot 0 always exists and is finite, so masked weights stay 0.
     """
     shortest, longest = _extremes(seq_lens)
-    slots = req_to_token.index_select(0, req_pool_indices)[:, :longest]
+    slots = req_to_token[:, :longest].index_select(0, req_pool_indices)
     return slots if shortest == longest else slots.masked_fill(torch.arange(longest) >= seq_lens[:, None], 0)
 
 
