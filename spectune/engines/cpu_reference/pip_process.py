@@ -13,6 +13,14 @@ from spectune.engines.cpu_reference.machine import free_bytes, gigabytes
 from spectune.errors import SpectuneError
 
 POLL_SECONDS: Final = 0.5
+# A pip that outlived spectune would write into the environment its successor repairs. 1 is PR_SET_PDEATHSIG.
+_PIP_THAT_DIES_WITH_ITS_PARENT: Final = """
+import ctypes, os, runpy, signal, sys
+ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+if os.getppid() != int(sys.argv.pop(1)):
+    sys.exit("spectune is gone")
+runpy.run_module("pip", run_name="__main__", alter_sys=True)
+"""
 # How pip says that nothing answered, in any of its versions.
 _UNREACHABLE = ("Failed to establish", "NewConnectionError", "Name or service not known", "ProxyError", "timed out")
 # Settings that would lead pip out of the runtime's environment.
@@ -38,7 +46,7 @@ def run_pip(layout: Layout, arguments: Sequence[str], on_bytes: Callable[[int], 
         log.flush()
         start = log.tell()
         process = subprocess.Popen(
-            [str(layout.python), "-m", "pip", *arguments],
+            [str(layout.python), "-c", _PIP_THAT_DIES_WITH_ITS_PARENT, str(os.getpid()), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
