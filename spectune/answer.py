@@ -62,7 +62,7 @@ def deliver(
     records: Sequence[TrialRecord],
     stop: Stop | None,
     *,
-    reports: Path = REPORTS,
+    report_file: Path | None = None,
 ) -> Answer:
     """Write `summary.json`, the launch files and the report of a study.
 
@@ -72,7 +72,8 @@ def deliver(
     environment = files.read_json(folder.root / "environment.json")
     summary = summarise(records, space, stop, name=folder.name, engine=environment.get("engine", "unknown"))
     files.write_json(folder.summary_file, summary)
-    report = write_report(reports, summary, records, environment=environment, space_text=space.text)
+    path = report_file or REPORTS / f"{folder.name}.html"
+    report = write_report(summary, records, environment, space.text, path)
     return Answer(summary, export_answer(folder, records, summary), report)
 
 
@@ -82,5 +83,5 @@ def export_answer(folder: StudyFolder, records: Sequence[TrialRecord], summary: 
     by_trial = {record.trial: record for record in records}
     picks = [by_trial[trial] for trial in dict.fromkeys([*recommended, *summary["pareto"]])]
     return export_candidates(
-        picks, folder.exports, study=folder.name, engine=summary["engine"], simulated=summary["simulated"]
+        picks, folder.exports, study=folder.name, engine=summary["engine"], simulated=summary["simulated"], replace=True
     )

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import groupby
 from typing import Any
 
-from rich.table import Table
 from rich.text import Text
 
 from spectune.answer import Answer
 from spectune.cli.terminal import OUT, clock, print_json
 
+# level, tok/s of one request, of all, speedup with interval, accept length measured and needed, cycle, gap
+WIDTHS = (6, 9, 8, 20, 8, 8, 10, 2)
 MARKS = {"pays": "green", "loses": "red", "unclear": "yellow"}
 
 
@@ -24,41 +26,40 @@ def print_answer(answer: Answer, *, as_json: bool) -> None:
         OUT.print("SIMULATED: no figure here was measured on a real engine", style="bold yellow")
     OUT.print()
     OUT.print(Text(summary["sentence"], style="bold"))
-    OUT.print(_pareto_table(summary))
+    _print_pareto(summary)
     OUT.print(Text(_account(summary), style="dim"))
     for name, count in summary["failures"].items():
-        OUT.print(f"{count} launches failed: {name}", markup=False)
+        OUT.print(f"{count} launch{'es' if count > 1 else ''} failed: {name}", markup=False)
     for line in _files(answer):
         OUT.print(line, markup=False, soft_wrap=True)
 
 
-def _pareto_table(summary: Mapping[str, Any]) -> Table:
-    table = Table(title="Pareto-optimal candidates", title_justify="left", box=None, pad_edge=False, title_style="bold")
-    table.add_column("candidate")
-    for column in ("level", "tok/s a request", "tok/s in all", "speedup", "accept length", "break-even", "cycle ms"):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("")
-    shown = None
-    for row in summary["candidates"]:
-        if row["class"] != "all" or not set(row["trials"]) & set(summary["pareto"]):
-            continue
-        label = row["label"] + (" *" if row["confirmed"] else "")
-        table.add_row(
-            "" if label == shown else label,
-            row["level"],
-            _figure(row["decode_speed"], 1),
-            _figure(row["output_throughput"], 0),
-            _interval(row["speedup"]),
-            _figure(row["accept_length"], 2),
-            _figure(row["break_even"], 2),
-            _figure(row["cycle_ms"], 2),
-            Text(row["verdict"] or "", style=MARKS.get(row["verdict"] or "", "")),
-        )
-        shown = label
-    if any(row["confirmed"] for row in summary["candidates"]):
-        table.caption = "* launched again, in turns with the baseline; figures are means over those launches"
-        table.caption_justify = "left"
-    return table
+def _print_pareto(summary: Mapping[str, Any]) -> None:
+    """Print the Pareto set, a heading per candidate and a line per level; fits 80 columns."""
+    shown = [r for r in summary["candidates"] if r["class"] == "all" and set(r["trials"]) & set(summary["pareto"])]
+    if not shown:
+        return
+    OUT.print(_line("level", "tok/s", "in all", "speedup", "accept", "needed", "cycle ms", ""), style="dim")
+    for label, levels in groupby(shown, key=lambda row: row["label"] + (" *" if row["confirmed"] else "")):
+        OUT.print(Text(label, style="bold"))
+        for row in levels:
+            figures = (
+                row["level"],
+                _figure(row["decode_speed"], 1),
+                _figure(row["output_throughput"], 0),
+                _interval(row["speedup"]),
+                _figure(row["accept_length"], 2),
+                _figure(row["break_even"], 2),
+                _figure(row["cycle_ms"], 2),
+            )
+            verdict = row["verdict"] or ""
+            OUT.print(Text(_line(*figures, "")).append(verdict, style=MARKS.get(verdict, "")))
+    if any(row["confirmed"] for row in shown):
+        OUT.print("* launched again in turns with the baseline; figures are means over those launches", style="dim")
+
+
+def _line(*cells: str) -> str:
+    return "".join(f"{cell:>{width}}" for cell, width in zip(cells, WIDTHS, strict=True))
 
 
 def _figure(estimate: list[float] | None, digits: int) -> str:

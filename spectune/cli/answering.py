@@ -15,10 +15,10 @@ from spectune.search import StudyFolder, all_studies, summarise
 DONE = 0
 
 
-def show_report(study: str, *, output: Path, as_json: bool) -> int:
+def show_report(study: str, *, output: Path | None, as_json: bool) -> int:
     """Write the report of a study and print its answer; returns the exit code."""
     folder, space, records = _open(study)
-    answer = deliver(folder, space, records, remembered_stop(folder), reports=output)
+    answer = deliver(folder, space, records, remembered_stop(folder), report_file=output)
     print_answer(answer, as_json=as_json)
     return DONE
 

@@ -71,9 +71,9 @@ def search(
 @app.command()
 def report(
     study: StudyArgument,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where the report goes.")] = Path(
-        "reports"
-    ),
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of reports/STUDY.html.")
+    ] = None,
     json_output: JsonFlag = False,
 ) -> None:
     """Write a study's HTML report and print its answer, from the records alone."""

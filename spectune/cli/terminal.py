@@ -8,8 +8,18 @@ from typing import Any
 import orjson
 from rich.console import Console
 
-OUT = Console(highlight=False, soft_wrap=False)
-PROGRESS = Console(stderr=True, highlight=False)
+PIPE_WIDTH = 120  # characters; a pipe has no width of its own
+
+
+def _console(*, stderr: bool) -> Console:
+    console = Console(stderr=stderr, highlight=False)
+    if not console.is_terminal:
+        console.width = PIPE_WIDTH
+    return console
+
+
+OUT = _console(stderr=False)
+PROGRESS = _console(stderr=True)
 
 
 def print_json(value: Any) -> None:

@@ -60,12 +60,14 @@ def sentence(evidence: Evidence, space: SearchSpace) -> str:
     if decision == "speculation":
         found = [c for c in comparisons(evidence.verdict) if c.candidate_id == candidate.candidate_id]
         gains = " and ".join(
-            f"{c.speedup.est:.2f} × at {c.level} ({c.speedup.lo:.2f}–{c.speedup.hi:.2f})" for c in found
+            f"{c.speedup.est:.2f} × the {_goal(c.level)} ({c.speedup.lo:.2f}–{c.speedup.hi:.2f})" for c in found
         )
-        return f"Speculate: {space.label(candidate)} gives {gains} of the best configuration without speculation."
+        return f"Speculate: {space.label(candidate)} gives {gains} of the best launch without."
     best = [next(iter(level.comparisons), None) for level in evidence.verdict.levels]
     closest = ", ".join(
-        f"{label(c.candidate_id, evidence, space)} {c.speedup.est:.2f} × at {c.level}" for c in best if c is not None
+        f"{label(c.candidate_id, evidence, space)} {c.speedup.est:.2f} × the {_goal(c.level)}"
+        for c in best
+        if c is not None
     )
     lead = {
         "no_speculation": "Do not speculate: no candidate is as fast as the best configuration without",
@@ -73,6 +75,12 @@ def sentence(evidence: Evidence, space: SearchSpace) -> str:
         "undecided": "Undecided: the launches made cannot tell the best candidates from the baseline",
     }[decision]
     return f"{lead} ({closest or 'no candidate was measured'})."
+
+
+def _goal(objective: str) -> str:
+    """Return the name of an objective in words: `decode_speed@c1` is the decode speed at c1."""
+    metric, _, level = objective.partition("@")
+    return f"{metric.replace('_', ' ')} at {level}"
 
 
 def _recommended(

@@ -82,11 +82,13 @@ class Proposer:
 
     def all(self) -> Iterator[Candidate]:
         """Yield every legal candidate once, lazily."""
-        seen: set[str] = set()
+        seen: set[object] = set()
         for assignment in itertools.chain.from_iterable(branch.assignments() for branch in self._space.branches):
-            candidate = self.legal(assignment)
-            if candidate is not None and candidate.candidate_id not in seen:
-                seen.add(candidate.candidate_id)
+            candidate = self._engine.canonical(assignment)
+            if isinstance(candidate, Illegal) or candidate.items in seen:
+                continue
+            seen.add(candidate.items)
+            if self._space.forbidden(candidate) is None:
                 yield candidate
 
     def openings(self) -> Iterator[Candidate]:

@@ -24,7 +24,7 @@ def test_a_clear_win_is_recommended_with_its_figures() -> None:
     found = summary([record(0, baseline()), record(1, chain(3), 160.0, accept=2.4, ttft_ms=90.0)])
     assert found["verdict"] == "speculation"
     assert found["recommended"]["trial"] == 1
-    assert "1.60 × at decode_speed@c1" in found["sentence"]
+    assert "1.60 × the decode speed at c1" in found["sentence"]
     (row,) = [r for r in rows(found, "EAGLE3 strong 3,1,4") if r["level"] == "c1" and r["class"] == "all"]
     assert row["speedup"][0] == pytest.approx(1.6)
     assert row["break_even"][0] == pytest.approx(2.4 / 1.6)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -87,9 +88,8 @@ class SGLangEngine:
 
     def canonical(self, assignment: Assignment) -> Candidate | Illegal:
         """Return the one candidate that stands for every assignment SGLang would treat alike."""
-        base = self._complete({})
-        values = rules.fold(assignment, base)
-        return rules.illegality({**base, **values}) or Candidate.of(values)
+        values = rules.fold(assignment, self._base)
+        return rules.illegality({**self._base, **values}) or Candidate.of(values)
 
     def repaired(self, assignment: Assignment) -> Assignment:
         """Return the assignment with N moved into the bounds that S and K set."""
@@ -130,6 +130,11 @@ class SGLangEngine:
         """Start the tokenizer of the served model."""
         model = self._model(self.fixed.get("tokenizer-path") or self.fixed["model-path"])
         return Tokenizer(self.interpreter, model, trust_remote_code=bool(self.fixed.get("trust-remote-code")))
+
+    @cached_property
+    def _base(self) -> dict[str, Any]:
+        """The arguments of a launch of which the candidate names none."""
+        return self._complete({})
 
     def _complete(self, values: Mapping[str, Any]) -> dict[str, Any]:
         return arguments.complete(values, self.fixed, cuda=self.cuda, most_running=self.most_running)

@@ -1,0 +1,82 @@
+"""The import rules of docs/architecture.md."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from readme_commands import ROOT
+
+PACKAGE = ROOT / "spectune"
+LEAVES = {"errors", "files", "__init__"}
+# Folder → what it may import of spectune, beside itself and the leaves.
+ALLOWED = {
+    "space": set(),
+    "serving": set(),
+    "bench": set(),
+    "analysis": {"bench"},
+    "engines": {"space", "serving"},
+    "search": {"space", "serving", "bench", "analysis", "engines"},
+    "export": {"analysis", "search", "engines", "space"},
+    "report": {"analysis", "search", "engines", "space", "export"},
+}
+# Programs that run in the engine's interpreter, not in spectune's.
+FOREIGN = ("overlay", "asked", "train_models.py")
+HEAVY = {"optuna", "pandas", "plotly", "torch", "numpy", "scipy", "aiohttp", "jinja2", "sglang"}
+
+
+def modules(folder: str) -> list[Path]:
+    files = (PACKAGE / folder).rglob("*.py")
+    return [file for file in files if not any(part in FOREIGN for part in file.parts)]
+
+
+def imported(file: Path) -> set[str]:
+    """Top-level parts of spectune that a file imports."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file} imports relatively"
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return {name.split(".")[1] for name in found if name.startswith("spectune.")}
+
+
+@pytest.mark.parametrize("folder", ALLOWED)
+def test_a_folder_imports_only_what_it_may(folder: str) -> None:
+    assert modules(folder)
+    for file in modules(folder):
+        extra = imported(file) - ALLOWED[folder] - LEAVES - {folder, "__version__"}
+        assert not extra, f"{file.relative_to(ROOT)} imports {extra}"
+
+
+def test_the_picture_names_every_folder() -> None:
+    page = (ROOT / "docs/architecture.md").read_text("utf-8")
+    for entry in PACKAGE.iterdir():
+        if entry.is_dir() and entry.name != "__pycache__":
+            assert f"`spectune/{entry.name}/`" in page, entry.name
+
+
+def test_help_loads_nothing_heavy() -> None:
+    program = "import sys\ntry:\n  from spectune.cli import main; sys.argv=['spectune','--help']; main()\nexcept SystemExit: pass\nprint('LOADED', *sorted(sys.modules))"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = {name.split(".")[0] for name in ran.stdout.split("LOADED")[1].split()}
+    assert not loaded & HEAVY
+
+
+def test_the_core_needs_neither_torch_nor_sglang() -> None:
+    import tomllib
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    core = " ".join(project["dependencies"])
+    assert "torch" not in core
+    assert "sglang" not in core
+    assert {"engine", "gp", "test"} <= project["optional-dependencies"].keys()
+
+
+def test_no_module_hides_behind_a_name_that_says_nothing() -> None:
+    names = {file.stem for file in PACKAGE.rglob("*.py")}
+    assert not names & {"utils", "helpers", "common", "misc", "manager", "util"}

@@ -1,0 +1,79 @@
+"""What the README promises about its commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from readme_commands import ROOT, SPECTUNE, blocks, main_command, spectune_commands
+
+from spectune.space import load_space
+
+README = (ROOT / "README.md").read_text("utf-8")
+# The main job and what needs its study are run by test_end_to_end.py.
+ALONE = [c for c in spectune_commands() if c[0] in ("breakeven", "engine") or "--dry-run" in c]
+
+
+def run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([SPECTUNE, *arguments], cwd=folder, capture_output=True, text=True, timeout=600, check=False)
+
+
+def test_the_first_two_blocks_are_the_two_commands() -> None:
+    first, second = blocks()[:2]
+    assert first.strip() == (
+        "python3 -m venv .venv && .venv/bin/pip install -e . && .venv/bin/spectune search search_spaces/quickstart.yaml"
+    )
+    assert second.strip() == ".venv/bin/pip install -e '.[test]' && .venv/bin/pytest"
+
+
+def test_every_command_is_run_somewhere() -> None:
+    here = [c[0] for c in ALONE]
+    end_to_end = ["search", "studies", "report", "export"]
+    assert all(c in ALONE or c[0] in end_to_end for c in spectune_commands())
+    assert {"breakeven", "engine", "search"} <= set(here)
+
+
+@pytest.mark.engine
+@pytest.mark.usefixtures("cpu_runtime")
+@pytest.mark.parametrize("arguments", ALONE, ids=" ".join)
+def test_commands_that_need_no_study(arguments: list[str], tmp_path: Path) -> None:
+    done = run(arguments, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_shown_arithmetic_is_what_is_printed(tmp_path: Path) -> None:
+    (call,) = [c for c in spectune_commands() if c[0] == "breakeven"]
+    assert run(call, tmp_path).stdout in README
+
+
+def test_the_number_of_launches_is_the_budget() -> None:
+    words = {8: "eight", 9: "nine", 10: "ten", 11: "eleven", 12: "twelve"}
+    trials = load_space(ROOT / main_command()[1]).budget.trials
+    assert trials in words
+    assert f"launches it {words[trials]} times" in README
+
+
+def test_links_and_paths_exist() -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        assert target.startswith("https://") or (ROOT / target).exists(), target
+
+
+def test_json_is_json(tmp_path: Path) -> None:
+    (call,) = [c for c in spectune_commands() if c[0] == "breakeven"]
+    assert json.loads(run([*call, "--json"], tmp_path).stdout)["break_even"] == pytest.approx(2.46)
+
+
+def test_shipped_spaces_load_and_the_tour_is_small_enough() -> None:
+    for file in sorted((ROOT / "search_spaces").glob("*.yaml")):
+        load_space(file)
+    assert (load_space(ROOT / "search_spaces/quickstart.yaml").budget.trials or 99) <= 12
+
+
+def test_spectune_is_installed_beside_this_interpreter() -> None:
+    assert os.access(SPECTUNE, os.X_OK)
