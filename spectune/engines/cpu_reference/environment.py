@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import subprocess
 import sys
@@ -72,7 +73,7 @@ def verify(layout: Layout, recipe: Recipe) -> None:
         ) from None
     if result.returncode:
         said = result.stderr.strip().splitlines() or [f"exit code {result.returncode}"]
-        with layout.log.open("a", encoding="utf-8") as log:
+        with contextlib.suppress(OSError), layout.log.open("a", encoding="utf-8") as log:
             log.write(f"$ verification\n{result.stderr}\n")
         raise SpectuneError(
             f"the installed engine does not run: {said[-1]}; "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -116,9 +117,8 @@ def place_content(layout: Layout, recipe: Recipe) -> Path:
     content = layout.content(recipe)
     if content.exists():
         return content
-    partial = content.with_suffix(".part")
+    partial = layout.path / f".{content.name}.{uuid.uuid4().hex}"  # several may do this at once: finding takes no lock
     try:
-        shutil.rmtree(partial, ignore_errors=True)
         for folder in recipe.content:
             shutil.copytree(folder, partial / folder.name, ignore=shutil.ignore_patterns("__pycache__"))
         partial.rename(content)

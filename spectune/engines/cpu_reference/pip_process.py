@@ -40,6 +40,17 @@ def run_pip(layout: Layout, arguments: Sequence[str], on_bytes: Callable[[int], 
     Raises:
         SpectuneError: With pip's last word and the path of the log.
     """
+    try:
+        returncode, said = _watched(layout, arguments, on_bytes)
+    except OSError as error:
+        reason = error.strerror or error
+        raise SpectuneError(f"cannot write {layout.path}: {reason}; make room or set SPECTUNE_HOME") from None
+    if returncode:
+        raise SpectuneError(_failure(said, returncode, layout))
+
+
+def _watched(layout: Layout, arguments: Sequence[str], on_bytes: Callable[[int], None] | None) -> tuple[int, str]:
+    """Exit code and output of pip."""
     layout.temporary.mkdir(parents=True, exist_ok=True)
     with layout.log.open("ab") as log:
         log.write(f"$ pip {' '.join(arguments)}\n".encode())
@@ -59,9 +70,7 @@ def run_pip(layout: Layout, arguments: Sequence[str], on_bytes: Callable[[int], 
         finally:  # Ctrl-C, or an error while watching: pip must not go on alone
             process.terminate()
             process.wait()
-    if process.returncode:
-        said = layout.log.read_bytes()[start:].decode(errors="replace")
-        raise SpectuneError(_failure(said, process.returncode, layout))
+    return process.returncode, layout.log.read_bytes()[start:].decode(errors="replace")
 
 
 def pip_environment(layout: Layout) -> dict[str, str]:

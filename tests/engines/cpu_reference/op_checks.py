@@ -107,7 +107,7 @@ def check_extend(case: AttentionCase, rng: random.Random, *, causal: bool = True
     )
     starts = [sum(new[:i]) for i in range(len(new))]
     query, out = (torch.randn(sum(new), case.heads, d) for d in (case.keys.shape[2], case.values.shape[2]))
-    masks = [[[c <= r and (c in {0, r} or rng.random() < 0.5) for c in range(n)] for r in range(n)] for n in new]
+    masks = [[[c == r or (c < r and rng.random() < 0.5) for c in range(n)] for r in range(n)] for n in new]
     flat = torch.tensor([cell for mask in masks for line in mask for cell in line]) if tree else None
     sgl_kernel.extend_attention_cpu(
         query, None, None, out, case.keys, case.values, 1.0, 1.0, case.table, torch.tensor(case.rows),
