@@ -27,9 +27,8 @@ def main() -> None:
     for row in rows:
         print(f"{row['trial']:5d}" + "".join(f"{row[part]:12.2f}" for part in PARTS))
     print("  sum" + "".join(f"{sum(row[part] for row in rows):12.2f}" for part in PARTS))
-    print(
-        f"own time of the worst trial: {worst:.2f} s, target at most {LIMIT_S} s: {'met' if worst <= LIMIT_S else 'missed'}"
-    )
+    verdict = "met" if worst <= LIMIT_S else "missed"
+    print(f"own time of the worst trial: {worst:.2f} s, target at most {LIMIT_S} s: {verdict}")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,9 @@ SPECTUNE = Path(sys.executable).with_name("spectune")
 
 def blocks() -> list[str]:
     """Every shell block, in order."""
-    return re.findall(r"^```(?:bash|sh|console|shell)\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"), re.S | re.M)
+    return re.findall(
+        r"^```(?:bash|sh|console|shell)\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL | re.MULTILINE
+    )
 
 
 def spectune_commands() -> list[list[str]]:

@@ -61,7 +61,10 @@ def test_the_picture_names_every_folder() -> None:
 
 
 def test_help_loads_nothing_heavy() -> None:
-    program = "import sys\ntry:\n  from spectune.cli import main; sys.argv=['spectune','--help']; main()\nexcept SystemExit: pass\nprint('LOADED', *sorted(sys.modules))"
+    program = (
+        "import sys; from spectune.cli import main; sys.argv = ['spectune', '--help']\n"
+        "try: main()\nexcept SystemExit: print('LOADED', *sorted(sys.modules))"
+    )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = {name.split(".")[0] for name in ran.stdout.split("LOADED")[1].split()}
     assert not loaded & HEAVY

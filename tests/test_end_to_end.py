@@ -99,8 +99,8 @@ def lived(cpu_runtime: Runtime, tmp_path_factory: pytest.TempPathFactory) -> Liv
 
     force(trials / "0001/candidate.json", num_steps=2, eagle_topk=4, num_draft_tokens=64)
     second = Run(folder)
-    second.during(lambda: (trials / "0001/result.json").exists(), "trial 1 ends")
-    second.during(lambda: (trials / "0002/server_info.json").exists(), "trial 2 is measured")
+    second.during((trials / "0001/result.json").exists, "trial 1 ends")
+    second.during((trials / "0002/server_info.json").exists, "trial 2 is measured")
     began = time.monotonic()
     os.kill(second.process.pid, signal.SIGINT)
     code = second.process.wait(timeout=60)

@@ -53,7 +53,7 @@ class Failure:
     excerpt: str
 
 
-class EngineFailed(SpectuneError):  # noqa: N818 - a state, like its subclasses
+class EngineFailed(SpectuneError):
     """The engine did not become, or did not stay, a server.
 
     Attributes:
