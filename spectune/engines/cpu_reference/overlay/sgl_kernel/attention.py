@@ -144,10 +144,14 @@ def _visible_to_new(
     keys, prefix = torch.arange(longest), seq_lens[:, None] - new
     positions = prefix + torch.arange(new)
     if tree_mask is not None:
-        offsets = keys - prefix  # of each key among the new tokens, [requests, longest]
-        columns = offsets.clamp(0, new - 1)[:, None].expand(-1, new, -1)
-        tree = tree_mask[: len(seq_lens) * new * new].view(-1, new, new).bool().gather(2, columns)
-        visible = (tree & (offsets < new)[:, None]) | (offsets < 0)[:, None]
+        tree = tree_mask[: len(seq_lens) * new * new].view(-1, new, new).bool()
+        if shortest == longest:  # one request, above all: its mask stands in the last columns
+            visible = torch.ones(len(seq_lens), new, longest, dtype=torch.bool)
+            visible[..., longest - new :] = tree
+        else:
+            offsets = keys - prefix  # of each key among the new tokens, [requests, longest]
+            columns = offsets.clamp(0, new - 1)[:, None].expand(-1, new, -1)
+            visible = (tree.gather(2, columns) & (offsets < new)[:, None]) | (offsets < 0)[:, None]
     elif is_causal:
         visible = keys <= positions[..., None]
     else:
