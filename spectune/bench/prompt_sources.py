@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from spectune.bench import mixed_language
+from spectune.bench import mixed_language, tiny_language
 from spectune.bench.prompt_file import read_prompt_file
 from spectune.bench.prompts import Prompt
-from spectune.engines.cpu_reference import tiny_language
 from spectune.errors import SpectuneError
 
 Generator = Callable[[random.Random], str]

@@ -12,9 +12,9 @@ from spectune.errors import Problem
 from spectune.space import EngineSection, SearchSpace, load_space, parse_document
 
 
-def options_of(section: EngineSection) -> Options:
-    """Return the launch options of the engine a space names."""
-    if section.runtime is None and section.python is not None:
+def options_of(section: EngineSection | None) -> Options:
+    """Return the launch options of the engine a space names; where there is none to ask, those spectune ships."""
+    if section is not None and section.runtime is None and section.python is not None:
         interpreter = Interpreter(section.python)
         version = interpreter.sglang_version() if interpreter.path() else None
         if version is not None and version != SHIPPED_VERSION:

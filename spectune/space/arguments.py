@@ -24,8 +24,9 @@ class Argument(Protocol):
 ArgumentNames = Mapping[str, Argument] | Collection[str]
 """The arguments of an engine by name without dashes; a mapping has their values checked too."""
 
-KnownArguments = ArgumentNames | Callable[[EngineSection], ArgumentNames | None]
-"""The arguments of an engine, or how to find them out from the engine section; None when nobody knows."""
+KnownArguments = ArgumentNames | Callable[[EngineSection | None], ArgumentNames | None]
+"""The arguments of an engine, or how to find them out from the engine section (None: it is not valid); None when nobody
+knows."""
 
 
 def argument_problems(
@@ -63,9 +64,7 @@ def argument_problems(
 
 
 def _ask(known: KnownArguments | None, engine: EngineSection | None) -> ArgumentNames | None:
-    if not callable(known):
-        return known
-    return None if engine is None else known(engine)
+    return known(engine) if callable(known) else known
 
 
 def _canonical(value: object) -> tuple[Value, ...]:

@@ -128,7 +128,7 @@ def test_quickstart_is_what_its_comments_say() -> None:
     space = load_space("quickstart")
     assert space.engine.runtime == "cpu-reference"
     assert space.engine.gpus == 0
-    assert space.budget.trials == 12
+    assert space.budget.trials == 10
     assert space.workload.level_names == ("c1", "c8")
     assert [branch.size for branch in space.branches] == [1, 2 * 6 * 3 * 15]
 

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 import tiny_language
 
 VOCABULARY, DRAFT_VOCABULARY = 512, 256

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import random
-import signal
-import socket
-import subprocess
-import time
-import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from spectune.engines.cpu_reference import Runtime, tiny_language
+from spectune.bench import tiny_language
+from spectune.engines.cpu_reference import Runtime
+from spectune.engines.sglang.arguments import to_argv
+from spectune.serving import Server, reserve_ports
 
 START_SECONDS = 180
 OUTPUT_TOKENS = 64
+MODELS = ("model-path", "speculative-draft-model-path")
 # Loopback must never go through a proxy the environment may name.
 OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -72,49 +71,25 @@ def generate(port: int, prompt: str, tokens: int = OUTPUT_TOKENS) -> Output:
     return Output(prompt, tuple(answer["output_ids"]), length)
 
 
-@contextmanager
-def served(runtime: Runtime, log: Path, arguments: dict[str, Any]) -> Iterator[int]:
-    """Launch the real server on a free port; end its whole session afterwards."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    given = {**runtime.args, "model-path": "target", "dtype": "float32", "host": "127.0.0.1", "port": port, **arguments}
-    words = [word for name, value in given.items() for word in (f"--{name}", str(value))]
-    with log.open("wb") as output:
-        server = subprocess.Popen(
-            [runtime.python, "-m", "sglang.launch_server", *words],
-            cwd=runtime.models,  # the model names above are folders there
-            env=os.environ | runtime.env,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    try:
-        wait_until_it_generates(server, port, log)
-        yield port
-    finally:
-        os.killpg(server.pid, signal.SIGKILL)
-        server.wait()
-
-
-def wait_until_it_generates(server: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
-        assert server.poll() is None, log.read_text()[-4000:]
-        try:
-            generate(port, "the red fox", tokens=1)
-        except (urllib.error.URLError, ConnectionError):
-            time.sleep(0.2)
-        else:
-            return
-    raise AssertionError(f"not ready after {START_SECONDS} s: {log.read_text()[-4000:]}")
-
-
 def outputs(runtime: Runtime, log: Path, arguments: dict[str, Any]) -> list[Output]:
     """Outputs for six prompts of each class, several at a time so that batches are mixed and of changing size."""
     prompts = [tiny_language.prompt(random.Random(seed), cls) for seed in range(6) for cls in tiny_language.CLASSES]
-    with served(runtime, log, arguments) as port, ThreadPoolExecutor(4) as pool:
-        return list(pool.map(lambda prompt: generate(port, prompt), prompts))
+
+    async def ask() -> list[Output]:
+        with reserve_ports() as ports:
+            fixed = {**runtime.args, "model-path": "target", "dtype": "float32", "nccl-port": ports.nccl}
+            given = {**fixed, **arguments, "port": ports.http}
+            models = {name: str(runtime.models / given[name]) for name in MODELS if name in given}
+            argv = [str(runtime.python), "-m", "sglang.launch_server", *to_argv(given | models)]
+            server = Server(argv, os.environ | runtime.env, port=ports.http, log_path=log)
+            async with server:
+                await server.wait_ready(START_SECONDS)
+                with ThreadPoolExecutor(4) as pool:
+                    loop = asyncio.get_running_loop()
+                    asked = [loop.run_in_executor(pool, generate, ports.http, prompt) for prompt in prompts]
+                    return list(await asyncio.gather(*asked))
+
+    return asyncio.run(ask())
 
 
 @pytest.fixture(scope="module")

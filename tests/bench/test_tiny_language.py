@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from spectune.engines.cpu_reference import tiny_language
-from spectune.engines.cpu_reference.tiny_language import CLASSES, PromptClass
+from spectune.bench import tiny_language
+from spectune.bench.tiny_language import CLASSES, PromptClass
+from spectune.engines import cpu_reference
 
-MODELS = Path(tiny_language.__file__).parent / "models"
+MODELS = Path(cpu_reference.__file__).parent / "models"
 
 
 @pytest.mark.parametrize("cls", CLASSES)
