@@ -34,9 +34,15 @@ def provision(name: str, *, torch_index: str | None = None) -> Runtime:
     )
     with Progress(*columns, console=PROGRESS, transient=True) as bar:
         task = bar.add_task("installing", total=1.0)
-        runtime = cpu_reference.install(
-            name, torch_index, lambda step, fraction: bar.update(task, description=step, completed=fraction)
-        )
+        steps: list[str] = []
+
+        def tell(step: str, fraction: float) -> None:
+            bar.update(task, description=step, completed=fraction)
+            if not PROGRESS.is_terminal and step not in steps:  # a pipe sees no bar
+                steps.append(step)
+                PROGRESS.print(f"{step} ({fraction:.0%})", markup=False)
+
+        runtime = cpu_reference.install(name, torch_index, tell)
     PROGRESS.print(f"installed {name} (SGLang {runtime.sglang_version}) in {clock(time.monotonic() - began)}")
     return runtime
 

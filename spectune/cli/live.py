@@ -17,6 +17,7 @@ from spectune.cli.terminal import clock
 from spectune.search import Progress, Role, Status, Step, TrialRecord
 from spectune.space import Candidate, SearchSpace
 
+ROOM = 6  # lines of the terminal that the table leaves to its heading, its footer and the prompt
 ROLE_WORDS = {Role.BASELINE: "baseline", Role.SEARCH: "", Role.CONFIRM: "confirm"}
 
 
@@ -68,6 +69,8 @@ class LiveTable:
         """Complete the row."""
         self._records.append(record)
         self._step = None
+        if record.failure is not None:
+            self.notes(f"launch {record.trial} failed: {record.failure.message}")
 
     def notes(self, text: str) -> None:
         """Print a line above the table."""
@@ -76,11 +79,12 @@ class LiveTable:
     def _render(self) -> RenderableType:
         table = Table(box=None, pad_edge=False, header_style="bold")
         table.add_column("#", justify="right")
-        table.add_column("launch", overflow="fold")
+        table.add_column("launch", min_width=20, overflow="fold")
         for level in self._space.workload.levels:
             table.add_column(f"{level.name} tok/s (τ)", justify="right", no_wrap=True)
-        table.add_column("")
-        for record in self._records:
+        table.add_column("", no_wrap=True, overflow="ellipsis")
+        fitting = max(5, self._console.height - ROOM)
+        for record in self._records[-fitting:]:
             table.add_row(
                 str(record.trial),
                 Text(name(self._space, record.candidate, record.role)),
