@@ -39,10 +39,11 @@ class Run:
 
     def __init__(self, folder: Path) -> None:
         self.out = folder / "out.txt"
-        self.process = subprocess.Popen(
-            [SPECTUNE, *main_command()], cwd=folder, stdout=self.out.open("w"), stderr=(folder / "err.txt").open("a"),
-            start_new_session=True, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+        with self.out.open("w") as out, (folder / "err.txt").open("a") as err:
+            self.process = subprocess.Popen(
+                [SPECTUNE, *main_command()], cwd=folder, stdout=out, stderr=err, stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )  # fmt: skip
         self.tree: set[psutil.Process] = set()
 
     def during(self, condition: Callable[[], bool], what: str) -> None:
@@ -220,15 +221,17 @@ def exported(lived: Lived) -> Iterator[int]:
     """The recommended file, started by hand on a port of its own."""
     line = next(line for line in lived.output.splitlines() if line.startswith("launch file: "))
     port = 23999
-    process = subprocess.Popen(
-        ["bash", lived.folder / line.partition(": ")[2]], cwd=lived.folder, env={**os.environ, "PORT": str(port)},
-        stdout=(lived.folder / "by-hand.log").open("w"), stderr=subprocess.STDOUT, start_new_session=True,
-    )  # fmt: skip
+    with (lived.folder / "by-hand.log").open("w") as log:
+        process = subprocess.Popen(
+            ["bash", lived.folder / line.partition(": ")[2]], cwd=lived.folder, env={**os.environ, "PORT": str(port)},
+            stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
     yield port
     tree = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
     for one in tree:
         one.kill()
     psutil.wait_procs(tree, timeout=20)
+    process.wait()
 
 
 def test_the_exported_file_serves(exported: int) -> None:
