@@ -8,33 +8,37 @@ from typing import Any
 
 # SGLang has no single test for multi-head latent attention: it lists architectures (configs/model_config.py:1362-1515).
 MLA_ARCHITECTURES = frozenset(
-    """
-    DeepseekV2ForCausalLM DeepseekV3ForCausalLM DeepseekV32ForCausalLM DeepseekV3ForCausalLMNextN
-    Glm4MoeLiteForCausalLM GlmMoeDsaForCausalLM Glm5NextForConditionalGeneration LongcatFlashForCausalLM
-    HYV4ForCausalLM DotsVLMForCausalLM Dots3NoteForCausalLM MistralLarge3ForCausalLM MistralLarge3ForCausalLMEagle
-    KimiK25ForConditionalGeneration Eagle3DeepseekV2ForCausalLM GigaChat35ForCausalLM MiniCPM3ForCausalLM
-    KimiVLForConditionalGeneration KimiLinearForCausalLM KimiK3LinearForCausalLM KimiK3ForConditionalGeneration
-    BailingMoeV2_5ForCausalLM BailingMoeV3ForCausalLM BailingMoeV3VLForConditionalGeneration SarvamMLAForCausalLM
-    """.split()
-)
+    {
+        "DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM", "DeepseekV32ForCausalLM", "DeepseekV3ForCausalLMNextN",
+        "Glm4MoeLiteForCausalLM", "GlmMoeDsaForCausalLM", "Glm5NextForConditionalGeneration",
+        "LongcatFlashForCausalLM", "HYV4ForCausalLM", "DotsVLMForCausalLM", "Dots3NoteForCausalLM",
+        "MistralLarge3ForCausalLM", "MistralLarge3ForCausalLMEagle", "KimiK25ForConditionalGeneration",
+        "Eagle3DeepseekV2ForCausalLM", "GigaChat35ForCausalLM", "MiniCPM3ForCausalLM",
+        "KimiVLForConditionalGeneration", "KimiLinearForCausalLM", "KimiK3LinearForCausalLM",
+        "KimiK3ForConditionalGeneration", "BailingMoeV2_5ForCausalLM", "BailingMoeV3ForCausalLM",
+        "BailingMoeV3VLForConditionalGeneration", "SarvamMLAForCausalLM",
+    }
+)  # fmt: skip
 MLA_WITH_RANK = frozenset({"PixtralForConditionalGeneration", "DeepseekVL2ForCausalLM"})
 # DeepSeek sparse attention, where the config also has `index_topk` (configs/model_config.py:191).
 DSA_ARCHITECTURES = frozenset(
-    """
-    DeepseekV3ForCausalLM DeepseekV32ForCausalLM MistralLarge3ForCausalLM PixtralForConditionalGeneration
-    GlmMoeDsaForCausalLM Glm5NextForConditionalGeneration LongcatFlashForCausalLM Dots3NoteForCausalLM HYV4ForCausalLM
-    """.split()
-)
+    {
+        "DeepseekV3ForCausalLM", "DeepseekV32ForCausalLM", "MistralLarge3ForCausalLM",
+        "PixtralForConditionalGeneration", "GlmMoeDsaForCausalLM", "Glm5NextForConditionalGeneration",
+        "LongcatFlashForCausalLM", "Dots3NoteForCausalLM", "HYV4ForCausalLM",
+    }
+)  # fmt: skip
 # Multimodal architectures that keep their prefill graphs (configs/model_config.py:2501).
 MULTIMODAL_PREFILL_GRAPHS = frozenset(
-    """
-    MiniMaxM3SparseForConditionalGeneration Cohere2VisionForConditionalGeneration Glm5NextForConditionalGeneration
-    InternS2MobiusForConditionalGeneration PaddleOCRVLForConditionalGeneration Qwen3_5ForConditionalGeneration
-    Qwen3_5MoeForConditionalGeneration Qwen4ExpForConditionalGeneration MuseGlimmerForConditionalGeneration
-    MuseSparkForConditionalGeneration KimiK3ForConditionalGeneration KimiK25ForConditionalGeneration
-    MiniMaxM3SparseForCausalLM
-    """.split()
-)
+    {
+        "MiniMaxM3SparseForConditionalGeneration", "Cohere2VisionForConditionalGeneration",
+        "Glm5NextForConditionalGeneration", "InternS2MobiusForConditionalGeneration",
+        "PaddleOCRVLForConditionalGeneration", "Qwen3_5ForConditionalGeneration",
+        "Qwen3_5MoeForConditionalGeneration", "Qwen4ExpForConditionalGeneration",
+        "MuseGlimmerForConditionalGeneration", "MuseSparkForConditionalGeneration", "KimiK3ForConditionalGeneration",
+        "KimiK25ForConditionalGeneration", "MiniMaxM3SparseForCausalLM",
+    }
+)  # fmt: skip
 SINK_ARCHITECTURES = frozenset(
     {"GptOssForCausalLM", "GraniteSWAForCausalLM", "GraniteMoeSWAForCausalLM", "IQuestQ1ForCausalLM"}
 )

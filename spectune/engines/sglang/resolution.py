@@ -67,7 +67,7 @@ def resolve(
     model: Model,
     draft: Model | None,
     machine: Machine,
-    env: Mapping[str, str] = {},  # noqa: B006 (never written to)
+    env: Mapping[str, str] = {},
     version: str = "0.5.23",
 ) -> Resolution:
     """Resolve a launch as SGLang would.

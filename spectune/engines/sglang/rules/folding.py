@@ -1,13 +1,13 @@
 """What a search derives from the table: the form that stands for all alike, and what is never launched.
 
 What the table says of a candidate falls into what it says of S, K and N under their algorithm, and what it says of
-everything else beside an algorithm and K. Both parts are judged once each, so that a space of S × K × N × everything else
-costs their sum and not their product.
+everything else beside an algorithm and K. Both parts are judged once each, so that a space of S × K × N × everything
+else costs their sum and not their product.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -23,6 +23,7 @@ from spectune.engines.sglang.rules.table import folding, pipeline
 from spectune.space import Candidate, is_speculative
 
 NONE = "none"
+REMEMBERED = 50_000  # parts, about a kilobyte each
 _UNKNOWN = Model.unknown()
 _NOTHING = Part(())
 
@@ -55,6 +56,8 @@ class Rulebook:
     base: Mapping[str, Any]
     env: Mapping[str, str] = field(default_factory=dict)
     version: str = "0.5.23"
+    _drafts: dict[Any, Part] = field(default_factory=dict, repr=False, compare=False)
+    _rests: dict[Any, Part] = field(default_factory=dict, repr=False, compare=False)
 
     def draft_names(self, names: Collection[str]) -> frozenset[str]:
         """Return the names to judge by themselves; all of them where rules couple S and N to the rest."""
@@ -62,6 +65,15 @@ class Rulebook:
 
     def draft_part(self, values: Assignment) -> Part:
         """Judge S, K, N and the algorithm, whatever else is chosen."""
+        return _remembered(self._drafts, values, None, lambda: self._draft_part(values))
+
+    def rest_part(self, key: Any, values: Assignment) -> Part:
+        """Judge everything else beside every draft with this key."""
+        if key is None:  # judged with the draft
+            return _NOTHING
+        return _remembered(self._rests, values, key, lambda: self._rest_part(key, values))
+
+    def _draft_part(self, values: Assignment) -> Part:
         if self._coupled(values):
             return self._judged(values, self.base)
         draft_base = {name: value for name, value in self.base.items() if name in n.DRAFT_NAMES}
@@ -75,10 +87,7 @@ class Rulebook:
             key = (algorithm, folded.get(n.TOPK), folded.get(n.STEPS) == 1)
         return Part(part.items, part.folded_by, part.illegal, key)
 
-    def rest_part(self, key: Any, values: Assignment) -> Part:
-        """Judge everything else beside every draft with this key."""
-        if key is None:  # judged with the draft
-            return _NOTHING
+    def _rest_part(self, key: Any, values: Assignment) -> Part:
         algorithm, topk, single = key
         beside = {} if algorithm is None else {n.ALGORITHM: algorithm}
         if topk is not None:  # a draft that is legal with K stands in for all of them
@@ -145,6 +154,20 @@ class Rulebook:
     @cached_property
     def _pipeline(self) -> tuple[Rule, ...]:
         return pipeline(self.version)
+
+
+def _remembered(known: dict[Any, Part], values: Assignment, key: Any, judge: Callable[[], Part]) -> Part:
+    """Return a part that has been judged before, or judge it."""
+    try:
+        asked = (key, *values.items())
+        part = known.get(asked)
+    except TypeError:  # a list among the values: not in canonical form yet
+        return judge()
+    if part is None:
+        if len(known) >= REMEMBERED:
+            known.clear()
+        part = known[asked] = judge()
+    return part
 
 
 def dropped(rule: Rule, name: str) -> bool:
