@@ -64,6 +64,15 @@ class _Group:
     drafts: _Parts
     rests: _Parts
 
+    def folded(self) -> Counter[str]:
+        """Count the legal pairs that each rule rewrote, in the draft or beside it."""
+        drafts, rests = self.drafts, self.rests
+        counts = Counter[str]()
+        for rule in {**drafts.folded, **rests.folded}:
+            untouched = (drafts.legal - drafts.folded[rule]) * (rests.legal - rests.folded[rule])
+            counts[rule] = drafts.legal * rests.legal - untouched
+        return counts
+
 
 @dataclass(frozen=True)
 class _Split:
@@ -124,8 +133,7 @@ def census(space: SearchSpace, engine: Engine) -> Census:
         _spread(excluded, illegal_drafts, _count(split.rest) * environments)
         for group in groups:
             _spread(excluded, group.rests.excluded, group.drafts.legal * environments)
-            _spread(folded, group.drafts.folded, group.rests.legal * environments)
-            _spread(folded, group.rests.folded, group.drafts.legal * environments)
+            _spread(folded, group.folded(), environments)
             taken = _forbidden(space, group, split)
             forbidden += taken
             candidates += len(group.drafts.different) * len(group.rests.different) * environments - taken.total()

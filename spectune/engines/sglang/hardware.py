@@ -16,8 +16,8 @@ class Machine:
         device: `cuda` or `cpu`.
         compute_capability: 90 for Hopper, 100 and 120 for Blackwell; 0 for a CPU.
         memory_gib: Of one GPU, or of one NUMA node of a CPU.
-        tested: Whether launches on such a machine bore the rules out. Otherwise SGLang's own resolver was asked with the
-            machine's facts standing in for its probes, and what dies later was only read in its source.
+        tested: Whether launches on such a machine bore the rules out. Otherwise SGLang's own resolver was asked with
+            its facts standing in for its probes, and what dies later was only read in its source.
     """
 
     name: str

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 # SGLang has no single test for multi-head latent attention: it lists architectures (configs/model_config.py:1362-1515).
@@ -66,6 +68,15 @@ class Model:
         ranked = cls(architecture, False, config).text("kv_lora_rank") is not None
         mla = architecture in MLA_ARCHITECTURES or (architecture in MLA_WITH_RANK and ranked)
         return cls(architecture, mla, config)
+
+    @classmethod
+    def from_folder(cls, folder: Path) -> Model:
+        """Return the model in a folder; an unknown one when it has no readable config.json."""
+        try:
+            config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return cls.unknown()
+        return cls.from_config(config) if isinstance(config, dict) else cls.unknown()
 
     @classmethod
     def unknown(cls) -> Model:

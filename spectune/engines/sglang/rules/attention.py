@@ -30,8 +30,8 @@ ATTENTION = (
     Rule(
         "gpt-oss-backends", "reject",
         lambda s: s.model.architecture == "GptOssForCausalLM" and not set(s.backends) <= set(backends.GPT_OSS),
-        lambda s: (f"AssertionError: GptOssForCausalLM requires one of {list(backends.GPT_OSS)} attention backend, but got "
-                   f"the following backends\n- Prefill: {s.backends[0]}\n- Decode: {s.backends[1]}\n"),
+        lambda s: (f"AssertionError: GptOssForCausalLM requires one of {list(backends.GPT_OSS)} attention backend, but "
+                   f"got the following backends\n- Prefill: {s.backends[0]}\n- Decode: {s.backends[1]}\n"),
         "R24 model_hook.py:515", RAN, advice="leave the backend to SGLang, or take triton",
     ),
     Rule(

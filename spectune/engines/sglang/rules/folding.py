@@ -14,9 +14,9 @@ from typing import Any
 
 from spectune.engines.protocol import Assignment, Illegal, Part
 from spectune.engines.sglang.model_config import Model
-from spectune.engines.sglang.resolution import rewrite
 from spectune.engines.sglang.rules import names as n
 from spectune.engines.sglang.rules.eagle import draft_token_bounds
+from spectune.engines.sglang.rules.judging import Finding, judge, rewrite
 from spectune.engines.sglang.rules.rule import Rule
 from spectune.engines.sglang.rules.state import State
 from spectune.engines.sglang.rules.table import folding, pipeline
@@ -51,11 +51,13 @@ class Rulebook:
         base: Arguments of a launch of which the candidate names none, spectune's own defaults included.
         env: Variables every launch shares.
         version: SGLang's version.
+        model_of: What is known of a model by its reference.
     """
 
     base: Mapping[str, Any]
     env: Mapping[str, str] = field(default_factory=dict)
     version: str = "0.5.23"
+    model_of: Callable[[Any], Model] = field(default=lambda _: _UNKNOWN, repr=False, compare=False)
     _drafts: dict[Any, Part] = field(default_factory=dict, repr=False, compare=False)
     _rests: dict[Any, Part] = field(default_factory=dict, repr=False, compare=False)
 
@@ -75,12 +77,12 @@ class Rulebook:
 
     def _draft_part(self, values: Assignment) -> Part:
         if self._coupled(values):
-            return self._judged(values, self.base)
+            return self._judged(values, self.base, self._target)
         draft_base = {name: value for name, value in self.base.items() if name in n.DRAFT_NAMES}
         algorithm = algorithm_of({**draft_base, **values})
         if algorithm is None:
             return Part(((n.ALGORITHM, NONE),), key=(None, None, None))
-        part = self._judged(values, draft_base)
+        part = self._judged(values, draft_base, _UNKNOWN)  # the drafter is among the rest
         folded = {**draft_base, **dict(part.items)}
         key: tuple[Any, ...] = (algorithm, None, None)
         if algorithm in n.EAGLE_FAMILY:
@@ -94,13 +96,28 @@ class Rulebook:
             steps = 1 if single else 2
             beside |= {n.STEPS: steps, n.TOPK: topk, n.DRAFT_TOKENS: steps + 1 if topk == 1 else 2}
         rest = {name: value for name, value in self.base.items() if name not in n.DRAFT_NAMES}
-        part = self._judged(values, {**rest, **beside})
+        part = self._judged(values, {**rest, **beside}, self._target)
         return Part(tuple(item for item in part.items if item[0] != n.ALGORITHM), part.folded_by, part.illegal)
 
     def _coupled(self, names: Collection[str]) -> bool:
         return not (n.COUPLING.isdisjoint(names) and n.COUPLING.isdisjoint(self.base))
 
-    def _judged(self, values: Assignment, beside: Mapping[str, Any]) -> Part:
+    def findings(self, launch: Mapping[str, Any], env: Mapping[str, str]) -> list[Finding]:
+        """Return what the table says of a complete launch."""
+        return judge(self._state(launch, self._target, env), self.version)[0]
+
+    def expected(self, launch: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values SGLang should report for a complete launch's arguments."""
+        state = self._state(launch, self._target, self.env)
+        judge(state, self.version)
+        return {name: state.values[name] for name in launch if name in state.values}
+
+    def _state(self, launch: Mapping[str, Any], model: Model, env: Mapping[str, str]) -> State:
+        drafter = launch.get(n.DRAFT_MODEL)
+        draft = None if drafter is None or model is _UNKNOWN else self.model_of(drafter)
+        return State(launch, model=model, draft=draft, env=env, searching=True)
+
+    def _judged(self, values: Assignment, beside: Mapping[str, Any], model: Model) -> Part:
         """Fold values that are launched with others, and say whether the table excludes them together."""
         algorithm = algorithm_of({**beside, **values})
         untouched: dict[str, Any] = {}
@@ -114,7 +131,7 @@ class Rulebook:
                 untouched = {name: value for name, value in seen.items() if is_speculative(name)}
                 seen = {name: value for name, value in seen.items() if name not in untouched}
         folded_by = self._fold(seen, beside)
-        illegal = self._illegal({**beside, **seen})
+        illegal = self._illegal(self._state({**beside, **seen}, model, self.env))
         return Part(Candidate.of({**seen, **untouched}).items, folded_by, illegal)
 
     def _fold(self, seen: dict[str, Any], beside: Mapping[str, Any]) -> tuple[str, ...]:
@@ -137,8 +154,7 @@ class Rulebook:
                 by.append(rule.name)
         return tuple(by)
 
-    def _illegal(self, launch: Mapping[str, Any]) -> Illegal | None:
-        state = State(launch, model=_UNKNOWN, env=self.env, searching=True)
+    def _illegal(self, state: State) -> Illegal | None:
         for rule in self._pipeline:
             if rule.when(state):
                 if rule.excludes:
@@ -146,6 +162,10 @@ class Rulebook:
                     return Illegal(rule.name, "; ".join(word for word in words[:2] if word) + f" {words[2]}")
                 rewrite(state, rule)
         return None
+
+    @cached_property
+    def _target(self) -> Model:
+        return self.model_of(self.base.get("model-path"))
 
     @cached_property
     def _folding(self) -> tuple[Rule, ...]:
