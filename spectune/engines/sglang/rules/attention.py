@@ -1,0 +1,142 @@
+"""Rules on attention backends and page sizes, in the order SGLang applies them."""
+
+from __future__ import annotations
+
+from spectune.engines.sglang.rules import backends
+from spectune.engines.sglang.rules import names as n
+from spectune.engines.sglang.rules.backends import BLACKWELL, BLACKWELL_PRO
+from spectune.engines.sglang.rules.rule import RAN, READ, Rule
+
+# fmt: off
+ATTENTION = (
+    Rule(
+        "dsa-page", "rewrite", lambda s: s.model.dsa and not s.cpu and s.machine is not None, "",
+        "section 1.1, deepseek_v2.py:150", READ,
+        sets=lambda s: {n.PAGE: 64 * (s.model.integer("index_kpool") or 1)},
+    ),
+    Rule(
+        "model-attention", "rewrite",
+        lambda s: s.capability is not None and backends.unset(s) and backends.model_choice(s) is not None,
+        lambda s: f"{s.model.architecture} runs on {backends.model_choice(s)} here",
+        "section 1.1, model_overrides/", RAN,
+        sets=lambda s: {n.ATTENTION: backends.model_choice(s)},
+    ),
+    Rule(
+        "multi-layer-eagle", "rewrite",
+        lambda s: s.model.architecture in backends.MULTI_LAYER and s.get(n.ALGORITHM) == "EAGLE",
+        "the model's own draft layers run as multi-layer EAGLE", "R24 overrides.py:346", READ,
+        sets=lambda _: {"enable-multi-layer-eagle": True},
+    ),
+    Rule(
+        "gpt-oss-backends", "reject",
+        lambda s: s.model.architecture == "GptOssForCausalLM" and not set(s.backends) <= set(backends.GPT_OSS),
+        lambda s: (f"AssertionError: GptOssForCausalLM requires one of {list(backends.GPT_OSS)} attention backend, but "
+                   f"got the following backends\n- Prefill: {s.backends[0]}\n- Decode: {s.backends[1]}\n"),
+        "R24 model_hook.py:515", RAN, advice="leave the backend to SGLang, or take triton",
+    ),
+    Rule(
+        "llama4-backends", "reject",
+        lambda s: s.model.architecture in backends.LLAMA4_ARCHITECTURES and not s.cpu
+        and s.get(n.ATTENTION) not in backends.LLAMA4,
+        lambda s: ("AssertionError: fa3, aiter, triton, ascend, trtllm_mha or intel_xpu is required for Llama4 model "
+                   f"but got {s.get(n.ATTENTION)}"), "R24 model_hook.py:615", READ,
+    ),
+    Rule(
+        "same-backends", "rewrite",
+        lambda s: s.get(n.PREFILL_ATTENTION) is not None and s.get(n.PREFILL_ATTENTION) == s.get(n.DECODE_ATTENTION)
+        and s.get(n.ATTENTION) != s.get(n.PREFILL_ATTENTION), "", "overrides.py:1127", RAN,
+        sets=lambda s: {n.ATTENTION: s.get(n.PREFILL_ATTENTION)},
+    ),
+    Rule(
+        "attention-default", "rewrite", lambda s: s.capability is not None and s.get(n.ATTENTION) is None, "",
+        "section 1.1, model_override_base.py:277", RAN, sets=lambda s: {n.ATTENTION: backends.general_choice(s)},
+    ),
+    Rule(
+        "torch-native-graphs", "rewrite",
+        lambda s: s.get(n.ATTENTION) in ("torch_native", "flex_attention"),
+        "no graphs with torch's own attention", "R7 attention_hook.py:130", RAN, sets=backends.graphs_off,
+    ),
+    Rule(
+        "flex-attention", "reject",
+        lambda s: s.get(n.ATTENTION) == "flex_attention" and s.get(n.ALGORITHM) is not None,
+        "AssertionError: Speculative decoding is currently not supported with Flex Attention backend",
+        "R7 attention_hook.py:161", RAN, advice="take triton",
+    ),
+    Rule(
+        "page-snap", "rewrite", lambda s: backends.snapped_page(s) != s.get(n.PAGE),
+        lambda s: f"this attention backend runs with pages of {backends.snapped_page(s)} tokens only",
+        "section 1.1, overrides.py:1144", RAN, sets=lambda s: {n.PAGE: backends.snapped_page(s)}, canonical=True,
+    ),
+    Rule(
+        "trtllm-mla-machine", "reject",
+        lambda s: s.capability not in (None, BLACKWELL, BLACKWELL_PRO)
+        and "trtllm_mla" in (s.get(n.ATTENTION), s.get(n.DECODE_ATTENTION)),
+        "ValueError: TRTLLM MLA backend is only supported on Blackwell GPUs (SM100/SM12x). Please use a different "
+        "backend.", "overrides.py:1214", RAN, advice="fa3 or triton on this GPU",
+    ),
+    Rule(
+        "trtllm-mla-kv-dtype", "reject",
+        lambda s: s.get("kv-cache-dtype") not in ("fp8_e4m3", "bf16", "auto")
+        and "trtllm_mla" in (s.get(n.ATTENTION), s.get(n.DECODE_ATTENTION)),
+        "ValueError: TensorRT-LLM MLA backend only supports kv-cache-dtype of fp8_e4m3, bf16, or auto.",
+        "overrides.py:1218", RAN, advice="fp8_e4m3 or bf16",
+    ),
+    Rule(
+        "cutedsl-prefill", "reject", lambda s: s.get(n.PREFILL_ATTENTION) == "cutedsl_mla",
+        "AssertionError: CuteDSL MLA only supports decoding for now", "overrides.py:1241", READ,
+        advice="trtllm_mla for prefill",
+    ),
+    Rule(
+        "cutedsl-machine", "reject",
+        lambda s: s.capability not in (None, BLACKWELL)
+        and "cutedsl_mla" in (s.get(n.ATTENTION), s.get(n.DECODE_ATTENTION)),
+        "ValueError: CuteDSL MLA backend is only supported on Blackwell GPUs (SM100). Please use a different backend.",
+        "overrides.py:1244", RAN, advice="fa3 or triton on this GPU",
+    ),
+    Rule(
+        "cutedsl-kv-dtype", "reject",
+        lambda s: s.get("kv-cache-dtype") not in ("fp8_e4m3", "bf16", "bfloat16", "auto")
+        and "cutedsl_mla" in (s.get(n.ATTENTION), s.get(n.DECODE_ATTENTION)),
+        "ValueError: CuteDSL MLA backend only supports kv-cache-dtype of fp8_e4m3, bf16, or auto.",
+        "overrides.py:1249", RAN, advice="fp8_e4m3 or bf16",
+    ),
+    Rule(
+        "cutedsl-prefill-default", "rewrite",
+        lambda s: "cutedsl_mla" in (s.get(n.ATTENTION), s.get(n.DECODE_ATTENTION))
+        and s.get(n.PREFILL_ATTENTION) is None, "cutedsl_mla decodes only; trtllm_mla prefills",
+        "overrides.py:1257", READ, sets=lambda _: {n.PREFILL_ATTENTION: "trtllm_mla"},
+    ),
+    Rule(
+        "trtllm-mha-prefill-machine", "reject",
+        lambda s: s.capability not in backends.TRTLLM_MHA_MACHINES and s.backends[0] == "trtllm_mha",
+        "ValueError: TRTLLM MHA backend for prefill requires Hopper (SM90), Blackwell (SM100), or SM120 GPUs. Please "
+        "use a different prefill backend.", "attention_hook.py:196", RAN, advice="triton",
+    ),
+    Rule(
+        "trtllm-mha-prefill-kv-dtype", "reject",
+        lambda s: s.capability == BLACKWELL_PRO and s.backends[0] == "trtllm_mha"
+        and s.get("kv-cache-dtype") == "fp8_e4m3",
+        "ValueError: TRTLLM FMHAv2 prefill on SM120 does not support fp8_e4m3 KV cache or skip-softmax.",
+        "attention_hook.py:204", RAN, advice="another prefill-attention-backend",
+    ),
+    Rule(
+        "trtllm-mha-decode-machine", "reject",
+        lambda s: s.capability not in backends.TRTLLM_MHA_MACHINES and s.backends[1] == "trtllm_mha",
+        "ValueError: TRTLLM MHA backend for decode is only supported on Hopper (SM90), Blackwell (SM100) and (SM120) "
+        "GPUs. Please use a different decode backend.", "attention_hook.py:216", RAN, advice="triton",
+    ),
+    Rule(
+        "fa3-kv-dtype", "rewrite", lambda s: s.get(n.ATTENTION) == "fa3" and s.get("kv-cache-dtype") == "fp8_e5m2",
+        "fa3 has no fp8_e5m2 KV cache: triton runs instead", "overrides.py:1262", READ,
+        sets=lambda _: {n.ATTENTION: "triton"}, advice="fp8_e4m3 keeps fa3",
+    ),
+    Rule(
+        "fa4-page", "rewrite", backends.fa4_page, "fa4 runs with pages of 128 tokens here", "overrides.py:1274", RAN,
+        sets=lambda _: {n.PAGE: 128},
+    ),
+    Rule(
+        "page-default", "rewrite", lambda s: s.get(n.PAGE) is None, "", "overrides.py:1341", RAN,
+        sets=lambda _: {n.PAGE: 1},
+    ),
+)
+# fmt: on
