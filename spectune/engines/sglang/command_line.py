@@ -13,11 +13,12 @@ from typing import Any
 from spectune.engines.sglang.argument_parser import ArgumentParser, Trouble, Use
 from spectune.engines.sglang.launch_config import ConfigElsewhere, ConfigRefused, merge
 from spectune.engines.sglang.launch_environment import Launch
-from spectune.engines.sglang.launch_words import find_in_text, find_in_words, no_launch
+from spectune.engines.sglang.launch_words import find_in_text, find_in_words
 from spectune.engines.sglang.older_names import SUCCESSORS, gone_variables
 from spectune.engines.sglang.options import Option, Options
 from spectune.engines.sglang.parser_findings import (
     after_reading,
+    help_only,
     left_out,
     refusal,
     renamed,
@@ -179,18 +180,18 @@ def _read_group(texts: list[str], reading: _Reading, *, from_config: bool) -> No
         use, troubles = reading.parser.read(texts) if texts else (None, [])
         written = texts[0] if texts else written
     reading.troubles += [(_rank(trouble), refusal(trouble, written, reading.parser)) for trouble in troubles]
-    if use is not None:
+    if use is not None and use.name == "help":
+        reading.troubles.append((_rank(None), help_only(written)))
+    elif use is not None:
         reading.uses.append((use, written, from_config))
 
 
-def _rank(trouble: Trouble) -> int:
-    """When argparse comes to it: all spellings first, then values from left to right, leftovers at the end."""
-    return {"ambiguous": 1, "value": 2, "unrecognized": 4}[trouble.kind]
+def _rank(trouble: Trouble | None) -> int:
+    """When argparse comes to it: all spellings first, then values (and -h) from left to right, leftovers at the end."""
+    return 2 if trouble is None else {"ambiguous": 1, "value": 2, "unrecognized": 4}[trouble.kind]
 
 
 def _line(reading: _Reading, launch: Launch) -> LaunchLine:
-    if not reading.uses and not reading.troubles and not reading.notes and not launch.words:
-        raise no_launch("an empty command")
     arguments, findings = after_reading(reading.uses)
     tried = {MODEL} & reading.unknown or any(f.message.startswith("argument --model-path") for _, f in reading.troubles)
     if MODEL not in arguments and not tried:
@@ -200,5 +201,6 @@ def _line(reading: _Reading, launch: Launch) -> LaunchLine:
         message = f"{launch.more} further launches in the same text were not read"
         reading.notes.append(Finding("more-launches", "warning", message, "explain them one at a time"))
     refusals = [finding for _, finding in sorted(reading.troubles, key=lambda trouble: trouble[0])]
-    notes = [*reading.notes, *findings, *gone_variables(launch.env)]
+    refusals += [finding for finding in findings if finding.severity == "fatal"]
+    notes = [*reading.notes, *(finding for finding in findings if finding not in refusals), *gone_variables(launch.env)]
     return LaunchLine(arguments, dict(launch.env), (*refusals, *notes), launch.container)

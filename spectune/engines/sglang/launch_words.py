@@ -79,7 +79,7 @@ def no_launch(text: str) -> SpectuneError:
 def _find(words: Sequence[Word], exported: dict[str, str], depth: int) -> Launch | None:
     own = dict(exported)
     rest = drop_assignments(words, own)
-    if rest and rest[0].text.startswith("-") and rest[0].text != "-":
+    if rest and rest[0].text.startswith("-") and not rest[0].text.startswith("-m"):
         return Launch(tuple(rest), own)
     begin = _after_marker(rest)
     if begin is None:

@@ -36,6 +36,11 @@ def renamed(written: str, trouble: Trouble, successor: Successor, words: Sequenc
     return Finding("renamed-option", "fatal", message, advice)
 
 
+def help_only(written: str) -> Finding:
+    """Return the finding for `-h`."""
+    return Finding("help", "fatal", f"{written} prints SGLang's help; nothing is launched", f"leave {written} out")
+
+
 def left_out(option: str, value: str, why: str) -> Finding:
     """Return the finding for an option whose value is not known here."""
     return Finding(
@@ -63,9 +68,6 @@ def after_reading(uses: Sequence[tuple[Use, str, bool]]) -> tuple[dict[str, Any]
     short: dict[str, str] = {}
     typed: dict[str, Any] = {}
     for use, written, from_config in uses:
-        if use.name == "help":
-            findings.append(Finding("help", "fatal", "-h prints SGLang's help; nothing is launched", f"omit {written}"))
-            continue
         if use.name in typed:
             findings.append(_duplicate(use, typed[use.name]))
         if not from_config:
