@@ -106,6 +106,7 @@ def verdict(ours: LaunchLine, engine: dict[str, Any], about: dict[str, Any]) -> 
         said = engine["refused"]
         together = said.startswith("unrecognized") and first.message.startswith("unrecognized")
         ours_said = first.message.split(" (--")[0].removesuffix("…")  # without our addition, cut where it is long
+        together = together or sorted(said) == sorted(ours_said)  # one list of choices is a set, in any order
         same = together or said.startswith(ours_said) or (said == "help" and first.rule == "help")
         return "refused, same message" if same else "REFUSED, ANOTHER MESSAGE"
     if first is not None:

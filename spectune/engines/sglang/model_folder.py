@@ -1,4 +1,4 @@
-"""What config.json says of a model that a launch names: a folder, or a hub name already downloaded. Reads nothing else."""
+"""The config.json of a model that a launch names: in a folder, or in the hub cache. Nothing else is read."""
 
 from __future__ import annotations
 
