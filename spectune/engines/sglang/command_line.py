@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,7 @@ def read_launch(command: str | Sequence[str], *, options: Options | None = None,
         find_in_text(_clean(command)) if isinstance(command, str) else find_in_words([_clean(word) for word in command])
     )
     words = _model_first(launch)
-    reading = _Reading(ArgumentParser(options or Options.shipped()), notes=list(launch.findings))
+    reading = _Reading(ArgumentParser(options) if options else _shipped_parser(), notes=list(launch.findings))
     try:
         added, own = merge(words, reading.parser, cwd or Path.cwd())
     except ConfigRefused as refused:
@@ -107,6 +108,11 @@ def read_launch(command: str | Sequence[str], *, options: Options | None = None,
     _read(added, reading, from_config=True)
     _read(own, reading, from_config=False)
     return _line(reading, launch)
+
+
+@cache
+def _shipped_parser() -> ArgumentParser:
+    return ArgumentParser(Options.shipped())
 
 
 def _clean(text: str) -> str:
