@@ -27,7 +27,7 @@ VERDICTS = {
     "warning": "SGLang takes this, but see below",
     "rejected": "SGLang refuses this",
 }
-_WIDEST = 44  # characters of a value
+_WIDEST = 52  # characters of a value
 _STYLES = {"fatal": "bold red", "warning": "yellow", "info": "cyan"}
 
 

@@ -40,7 +40,7 @@ def only(line: LaunchLine, rule: str) -> Any:
         "cd /srv && exec python -m sglang.launch_server --model-path m --tp-size 8 2>&1 | tee log",
         "MODEL=m; N=8\npython -m sglang.launch_server --model-path $MODEL --tp-size ${N}",
         'ARGS="--tp-size 8"; python -m sglang.launch_server --model-path m $ARGS',
-        "docker run --gpus all -v /a:/b --rm lmsysorg/sglang:latest python3 -m sglang.launch_server --model m --tp-size 8",
+        "docker run --gpus all -v /a:/b lmsysorg/sglang:latest python3 -m sglang.launch_server --model m --tp-size 8",
         "ssh host \"bash -c 'python -m sglang.launch_server --model-path m --tp-size 8'\"",
         "$ sglang serve m --tp-size 8\r\n",
         "#!/bin/bash\nset -e\nif true; then (sglang serve m --tp-size 8) & fi",
