@@ -1,0 +1,42 @@
+"""Somebody else's text, made safe for a terminal."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+HIDDEN = "***"
+_SECRET = re.compile(r"(?i)api[_-]key|[_-]token$|password|secret")
+
+
+def printable(text: str, limit: int | None = None) -> str:
+    r"""Return `text` with everything a terminal could obey written as an escape, `\x1b` for one.
+
+    Args:
+        text: Anything.
+        limit: Characters at most; the rest is cut with an ellipsis.
+    """
+    safe = "".join(letter if letter.isprintable() else _escaped(letter) for letter in text)
+    return safe if limit is None or len(safe) <= limit else safe[: limit - 1] + "…"
+
+
+def printable_json(value: Any) -> Any:
+    """Return a JSON value with every text in it made safe, and nothing in it that JSON lacks."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, dict):
+        return {printable(str(key)): printable_json(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [printable_json(inner) for inner in value]
+    if isinstance(value, int) and not -(2**53) < value < 2**53:
+        return str(value)  # beyond what readers of JSON keep exactly
+    return value if value is None or isinstance(value, bool | int | float) else printable(str(value))
+
+
+def hidden(field: str) -> bool:
+    """Whether the value of a field or option is a secret, which no output repeats."""
+    return _SECRET.search(field) is not None
+
+
+def _escaped(letter: str) -> str:
+    return letter.encode("unicode_escape").decode("ascii")
