@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,8 @@ from spectune.engines.sglang import arguments, rules
 from spectune.engines.sglang.interpreter import Interpreter, Tokenizer
 from spectune.engines.sglang.log_signatures import SIGNATURES
 from spectune.engines.sglang.machine import count_gpus
+from spectune.engines.sglang.options import Options
+from spectune.engines.sglang.translation import translate, unavailable
 from spectune.errors import Problem
 from spectune.serving import EngineFailed, Failure
 from spectune.space import Candidate
@@ -39,6 +41,7 @@ class SGLangEngine:
         most_running: Requests the workload keeps running at its busiest level.
         unset: Variables absent from every launch.
         models: Folder that `runtime:NAME` model references stand for; None without a runtime.
+        options: The options of its SGLang.
     """
 
     interpreter: Interpreter
@@ -50,6 +53,7 @@ class SGLangEngine:
     unset: tuple[str, ...] = ()
     models: Path | None = None
     simulated: bool = False
+    options: Options = field(default_factory=Options.shipped)
 
     @property
     def supervised_env(self) -> Mapping[str, str]:
@@ -89,7 +93,8 @@ class SGLangEngine:
     def canonical(self, assignment: Assignment) -> Candidate | Illegal:
         """Return the one candidate that stands for every assignment SGLang would treat alike."""
         values = rules.fold(assignment, self._base)
-        return rules.illegality({**self._base, **values}) or Candidate.of(values)
+        launch = {**self._base, **values}
+        return rules.illegality(launch) or unavailable(launch, self.env, self.options) or Candidate.of(values)
 
     def repaired(self, assignment: Assignment) -> Assignment:
         """Return the assignment with N moved into the bounds that S and K set."""
@@ -101,11 +106,9 @@ class SGLangEngine:
         launch |= {name: self._model(launch[name]) for name in MODEL_ARGUMENTS if name in launch}
         launch |= {"host": host, "port": port, "nccl-port": nccl_port}  # a nccl-port of None is left out
         argv = [self.interpreter.path() or self.interpreter.python, "-m", "sglang.launch_server"]
-        return LaunchCommand(
-            argv=(*argv, *arguments.to_argv(launch)),
-            env={**self.env, **candidate.env},
-            unset=(*self.unset, *candidate.unset_env),
-        )
+        unset = (*self.unset, *candidate.unset_env)
+        there = translate(launch, {**self.env, **candidate.env}, self.options, unset)
+        return LaunchCommand(argv=(*argv, *arguments.to_argv(there.arguments)), env=there.env, unset=unset)
 
     def mismatches(self, candidate: Candidate, server_info: Mapping[str, Any]) -> list[Mismatch]:
         """Compare every argument that was passed with the one the running engine reports."""
