@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -10,7 +11,7 @@ from spectune.cli.searching import preview
 from spectune.cli.terminal import OUT, PROGRESS, print_json
 from spectune.engines.open import load_checked_space, missing_models, open_engine
 from spectune.engines.sglang.adapter import SGLangEngine
-from spectune.engines.sglang.agreement import Disagreement, Sample, compare, draw
+from spectune.engines.sglang.agreement import Outcome, Sample, ask, draw
 from spectune.engines.sglang.referee import Referee
 from spectune.errors import InputProblems, Problem, SpectuneError
 from spectune.space import SearchSpace
@@ -46,12 +47,12 @@ def referee_space(source: str, *, as_json: bool, legal: int = MOST_LEGAL, each_r
         raise InputProblems([*missing, Problem(_way_out(space, source))])
     with PROGRESS.status("applying spectune's rules"):
         sample = draw(space, engine, legal=legal, each_rule=each_rule)
-    disagreements = _ask(sample, engine)
+    outcomes = _ask(sample, engine)
     if as_json:
-        print_json(_as_json(space, engine, sample, disagreements))
+        print_json(_as_json(space, engine, sample, outcomes))
     else:
-        _print(space, engine, sample, disagreements)
-    return DISAGREED if disagreements else AGREED
+        _print(space, engine, sample, outcomes)
+    return AGREED if all(outcome.agreed for outcome in outcomes) else DISAGREED
 
 
 def _way_out(space: SearchSpace, source: str) -> str:
@@ -59,7 +60,7 @@ def _way_out(space: SearchSpace, source: str) -> str:
     return f"--with-engine asks the installed engine; {install}`spectune search {source} --dry-run` needs none"
 
 
-def _ask(sample: Sample, engine: SGLangEngine) -> list[Disagreement]:
+def _ask(sample: Sample, engine: SGLangEngine) -> list[Outcome]:
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -72,60 +73,66 @@ def _ask(sample: Sample, engine: SGLangEngine) -> list[Disagreement]:
     try:
         with Progress(*columns, console=PROGRESS, transient=True) as bar:
             asked = bar.track(sample.questions(), total=len(sample), description="asking SGLang's resolver")
-            found = (compare(question, engine, referee) for question in asked)
-            return [disagreement for disagreement in found if disagreement is not None]
+            return [ask(question, engine, referee) for question in asked]
     finally:
         referee.close()
 
 
-def _as_json(
-    space: SearchSpace, engine: SGLangEngine, sample: Sample, disagreements: list[Disagreement]
-) -> dict[str, Any]:
+def _as_json(space: SearchSpace, engine: SGLangEngine, sample: Sample, outcomes: list[Outcome]) -> dict[str, Any]:
     rules = {rule: {"excluded": sample.counts[rule], "asked": len(asked)} for rule, asked in sample.excluded.items()}
+    disagreements = [outcome for outcome in outcomes if not outcome.agreed]
     return {
         "space": space.name,
         "engine": engine.title,
         "legal": {"candidates": sample.counts[""], "asked": len(sample.legal)},
         "rules": rules,
-        "agreed": len(sample) - len(disagreements),
-        "disagreements": [_row(space, engine, disagreement) for disagreement in disagreements],
+        "agreed": len(outcomes) - len(disagreements),
+        "beyond_the_resolver": sum(outcome.beyond for outcome in outcomes),
+        "disagreements": [_row(space, engine, outcome) for outcome in disagreements],
     }
 
 
-def _row(space: SearchSpace, engine: SGLangEngine, disagreement: Disagreement) -> dict[str, Any]:
-    candidate, excluded = disagreement.question.candidate, disagreement.question.excluded
+def _row(space: SearchSpace, engine: SGLangEngine, outcome: Outcome) -> dict[str, Any]:
+    candidate, excluded = outcome.question.candidate, outcome.question.excluded
     return {
         "label": space.label(candidate),
         "candidate_id": candidate.candidate_id,
         "rule": excluded.rule if excluded else None,
         "reason": excluded.reason if excluded else None,
-        "engine": "ok" if disagreement.verdict.accepted else "rejected",
-        "message": disagreement.verdict.message,
-        "differences": [{"field": d.field, "asked": d.wanted, "resolved": d.got} for d in disagreement.differences],
+        "engine": "ok" if outcome.verdict.accepted else "rejected",
+        "message": outcome.verdict.message,
+        "differences": [{"field": d.field, "asked": d.wanted, "resolved": d.got} for d in outcome.differences],
         "command": engine.command(candidate, host="127.0.0.1", port=30000).shell(),
     }
 
 
-def _print(space: SearchSpace, engine: SGLangEngine, sample: Sample, disagreements: list[Disagreement]) -> None:
+def _print(space: SearchSpace, engine: SGLangEngine, sample: Sample, outcomes: list[Outcome]) -> None:
     def say(line: str) -> None:
         OUT.print(line, markup=False, soft_wrap=True)
 
-    say(f"\n{engine.title} was asked about {len(sample)} launches of {space.name}:")
+    say(f"\n{engine.title} was asked about {len(outcomes)} launches of {space.name}:")
     say(f"  {len(sample.legal)} of {sample.counts['']} legal candidates")
     for rule, asked in sorted(sample.excluded.items()):
         say(f"  {len(asked)} of {sample.counts[rule]} combinations excluded by {rule}")
-    for disagreement in disagreements[:SHOWN]:
-        say(f"\n# {space.label(disagreement.question.candidate)}\n{_sentence(disagreement)}")
-    if len(disagreements) > SHOWN:
-        say(f"\nand {len(disagreements) - SHOWN} more; --json lists all of them")
-    say(f"\nthey agree on {len(sample) - len(disagreements)}, and disagree on {len(disagreements)}")
+    alike: dict[str, list[str]] = {}
+    for outcome in outcomes:
+        if not outcome.agreed:
+            alike.setdefault(_sentence(outcome), []).append(space.label(outcome.question.candidate))
+    for sentence, labels in islice(alike.items(), SHOWN):
+        say(f"\n{len(labels)} ×, first {labels[0]}: {sentence}")
+    if len(alike) > SHOWN:
+        say(f"\nand {len(alike) - SHOWN} other kinds; --json lists everything")
+    agreed = sum(outcome.agreed for outcome in outcomes)
+    beyond = sum(outcome.beyond for outcome in outcomes)
+    silent = f" ({beyond} of them die later than its resolver looks)" if beyond else ""
+    say(f"\nthey agree on {agreed}{silent}, and disagree on {len(outcomes) - agreed}")
 
 
-def _sentence(disagreement: Disagreement) -> str:
-    excluded = disagreement.question.excluded
+def _sentence(outcome: Outcome) -> str:
+    excluded = outcome.question.excluded
     if excluded is not None:
         return f"spectune excludes it ({excluded.rule}: {excluded.reason}), SGLang's resolver accepts it"
-    if not disagreement.verdict.accepted:
-        return f"spectune would launch it, SGLang refuses: {disagreement.verdict.message}"
-    changed = (f"{d.field} {d.wanted} becomes {d.got}" for d in disagreement.differences)
+    if not outcome.verdict.accepted:
+        return f"spectune would launch it, SGLang refuses: {outcome.verdict.message}"
+    changed = (f"{d.field} {d.wanted} becomes {d.got}" for d in outcome.differences)
     return "SGLang would resolve it to something else: " + ", ".join(changed)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from spectune.engines.sglang.options import Options
-from spectune.engines.sglang.spellings import SWITCHES, renamed
+from spectune.engines.sglang.spellings import SWITCHES, canonical_name, canonical_value, renamed
 from spectune.engines.sglang.translation import translate
 
 
@@ -25,14 +25,16 @@ class AcceptedArgument:
 
     def complaint(self, value: Any) -> str | None:
         """Say what is wrong with `value` in this version; None when it fits."""
-        own = self.options.by_name.get(self.name)
+        name = canonical_name(self.name)
+        value = canonical_value(name, value)
+        option = Options.shipped().by_name.get(name) or self.options.by_name.get(self.name)
+        if option is not None and (wrong := replace(option, choices=None).complaint(value)) is not None:
+            return wrong
+        if self.name == "enable-dp-attention":  # nothing by itself
+            return None
         alone = {self.name: value}
-        if self.name == "enable-dp-attention":
-            return own.complaint(value) if own is not None else None
         if self.name == "speculative-draft-window-size":  # which algorithms take it is seen in the launch
             alone["speculative-algorithm"] = "DFLASH"
-        if own is not None and own.kind == "flag" and (wrong := own.complaint(value)) is not None:
-            return wrong
         translated = translate(alone, {}, self.options)
         if translated.problems:
             return translated.problems[0]

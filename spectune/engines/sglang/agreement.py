@@ -32,18 +32,31 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Disagreement:
-    """A question with an answer that spectune did not expect.
+class Outcome:
+    """A question with SGLang's answer.
 
     Attributes:
         question: What was asked.
         verdict: What SGLang said.
-        differences: Fields that SGLang would resolve to something else; empty when it is about yes or no.
+        differences: Fields of a launch both accept that SGLang would resolve to something else.
     """
 
     question: Question
     verdict: Verdict
     differences: tuple[Mismatch, ...] = ()
+
+    @property
+    def beyond(self) -> bool:
+        """Whether spectune excludes what dies only after the resolver has accepted it."""
+        excluded = self.question.excluded
+        return self.verdict.accepted and excluded is not None and excluded.rule in BEYOND_THE_RESOLVER
+
+    @property
+    def agreed(self) -> bool:
+        """Whether SGLang says what spectune's rules say, or cannot know."""
+        if self.question.excluded is not None:
+            return self.beyond or not self.verdict.accepted
+        return self.verdict.accepted and not self.differences
 
 
 @dataclass
@@ -100,17 +113,13 @@ def draw(space: SearchSpace, engine: SGLangEngine, *, legal: int, each_rule: int
     return sample
 
 
-def compare(question: Question, engine: SGLangEngine, referee: Referee) -> Disagreement | None:
-    """Ask the referee one question; None when it says what spectune's rules say.
+def ask(question: Question, engine: SGLangEngine, referee: Referee) -> Outcome:
+    """Have the referee judge one question.
 
     Raises:
         SpectuneError: The referee is gone.
     """
     verdict = referee.judge(engine.command(question.candidate, host="127.0.0.1", port=30000))
-    if question.excluded is not None:
-        expected = not verdict.accepted or question.excluded.rule in BEYOND_THE_RESOLVER
-        return None if expected else Disagreement(question, verdict)
-    if not verdict.accepted:
-        return Disagreement(question, verdict)
-    differences = tuple(engine.mismatches(question.candidate, verdict.resolved))
-    return Disagreement(question, verdict, differences) if differences else None
+    if question.excluded is not None or not verdict.accepted:
+        return Outcome(question, verdict)
+    return Outcome(question, verdict, tuple(engine.mismatches(question.candidate, verdict.resolved)))

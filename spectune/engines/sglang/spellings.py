@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -65,7 +66,12 @@ def canonical_name(name: str) -> str:
 
 
 def canonical_value(name: str, value: Any) -> Any:
-    """Return SGLang 0.5.23's name of a value of the option `name`."""
+    """Return SGLang 0.5.23's form of a value of the option `name`."""
+    if name == "cuda-graph-bs-prefill" and isinstance(value, str) and value.startswith("["):  # JSON until 0.5.7
+        try:
+            return tuple(json.loads(value))
+        except ValueError:
+            return value
     return _BACKENDS.get(value, value) if name in ATTENTION_OPTIONS and isinstance(value, str) else value
 
 

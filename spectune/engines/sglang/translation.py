@@ -6,6 +6,7 @@ File and line of each fact stand in `versions.tsv` or beside the function.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -109,7 +110,7 @@ def _write(page: _Page, name: str, value: Any) -> None:
         return  # left out of a command line anyway
     older = _OLDER.get(name)
     if older is not None and page.has(older):
-        page.arguments[older] = value
+        page.arguments[older] = _accepted(page, older, value)
     elif name in _REWRITES:
         _REWRITES[name](page, value)
     else:
@@ -122,6 +123,8 @@ def _accepted(page: _Page, name: str, value: Any) -> Any:
         since = ALGORITHMS_SINCE.get(str(value).upper())
         if since is not None and page.before(since):
             page.refuse(f"SGLang {page.options.version} has no algorithm {value}, which came with {since}")
+    if isinstance(value, list | tuple) and page.options.by_name[name].kind == "json_list_type":
+        return json.dumps(list(value))  # 0.5.6 server_args.py:3539
     if name not in ATTENTION_OPTIONS or not isinstance(value, str):
         return value
     choices = page.options.by_name["attention-backend"].choices or ()

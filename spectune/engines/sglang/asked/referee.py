@@ -44,6 +44,16 @@ def resolve(argv: list[str]) -> dict[str, object]:
     return {field.name: getattr(server_args, field.name) for field in dataclasses.fields(server_args)}
 
 
+def load() -> None:
+    """Import SGLang and its plugins, in the order a launch does."""
+    import sglang.srt.server_args  # noqa: F401
+
+    with contextlib.suppress(ImportError):  # versions without plugins
+        from sglang.srt.plugins import load_plugins
+
+        load_plugins()
+
+
 def judge(launch: dict) -> dict[str, object]:
     """Return the answer on one launch."""
     try:
@@ -63,7 +73,7 @@ def main() -> None:
     os.dup2(2, 1)
     argparse.ArgumentParser.error = refuse
     try:
-        import sglang.srt.server_args  # noqa: F401
+        load()
     except BaseException as error:  # whatever it is, the asker must hear it
         print(json.dumps({"error": f"{type(error).__name__}: {error}"}), file=answers, flush=True)
         return
