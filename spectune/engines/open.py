@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from functools import cache
 
 from spectune.engines import cpu_reference
 from spectune.engines.sglang.accepted import accepted_arguments
@@ -81,5 +82,10 @@ def load_checked_space(source: str) -> SearchSpace:
     space = load_space(source, lambda section: accepted_arguments(options_of(section)))
     space, notes = in_canonical_spelling(space)
     for note in notes:
-        logger.warning("%s: %s", space.path, note)
+        _log_once(f"{space.path}: {note}")
     return space
+
+
+@cache
+def _log_once(note: str) -> None:
+    logger.warning("%s", note)

@@ -53,7 +53,7 @@ class Interpreter:
         """Return its SGLang's launch options; asks its parser once per version (seconds), then reads `cache`.
 
         Raises:
-            SpectuneError: Its SGLang cannot be imported, or does not answer in time.
+            SpectuneError: Its SGLang cannot be imported or does not answer in time, or `cache` cannot be written.
         """
         file = cache / f"options-{version}-{self._fingerprint()}.json"
         try:
@@ -67,10 +67,13 @@ class Interpreter:
         except (ValueError, LookupError, TypeError, AttributeError):
             last = (asked.stderr.strip().splitlines() or ["no message"])[-1]
             raise SpectuneError(f"SGLang {version} of {self.python} does not load: {last}") from None
-        cache.mkdir(parents=True, exist_ok=True)
-        partial = file.with_suffix(f".{os.getpid()}")
-        partial.write_text(json.dumps(answer), encoding="utf-8")
-        partial.replace(file)
+        try:
+            cache.mkdir(parents=True, exist_ok=True)
+            partial = file.with_suffix(f".{os.getpid()}")
+            partial.write_text(json.dumps(answer), encoding="utf-8")
+            partial.replace(file)
+        except OSError as error:
+            raise SpectuneError(f"cannot write {file}: {error.strerror}; make room or set SPECTUNE_HOME") from None
         return options
 
     def _fingerprint(self) -> str:
