@@ -110,6 +110,11 @@ class SGLangEngine:
         there = translate(launch, {**self.env, **candidate.env}, self.options, unset)
         return LaunchCommand(argv=(*argv, *arguments.to_argv(there.arguments)), env=there.env, unset=unset)
 
+    def notes(self, candidate: Candidate) -> tuple[str, ...]:
+        """Say what the installed version takes under another name, or does not do quite as SGLang 0.5.23 does."""
+        unset = (*self.unset, *candidate.unset_env)
+        return translate(self._complete(candidate.arguments), {**self.env, **candidate.env}, self.options, unset).notes
+
     def mismatches(self, candidate: Candidate, server_info: Mapping[str, Any]) -> list[Mismatch]:
         """Compare every argument that was passed with the one the running engine reports."""
         wanted = self._complete(candidate.arguments)

@@ -179,6 +179,15 @@ def test_trees_under_the_overlap_variable_are_illegal() -> None:
     assert unavailable(tree, {}, parser_of("0.5.6")) is None
 
 
+def test_what_is_not_quite_the_same_is_told_with_the_command() -> None:
+    tree = {**EAGLE, "speculative-eagle-topk": 4, "speculative-num-draft-tokens": 8}
+    old = engine_of("0.5.10")
+    candidate = old.canonical(tree)
+    assert isinstance(candidate, Candidate)
+    assert old.notes(candidate) == ("SGLang 0.5.10 drafts without overlap for EAGLE3 with top-k 4",)
+    assert engine_of("0.5.23").notes(candidate) == ()
+
+
 def test_an_unknown_newer_version_is_taken_by_its_parser() -> None:
     newer = type(parser_of("0.5.23"))("0.7.0", parser_of("0.5.23").by_name)
     assert translate(EAGLE, {}, newer).arguments == EAGLE
