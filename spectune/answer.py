@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spectune import files
+from spectune.engines.sglang.space_spelling import in_canonical_spelling
 from spectune.export import ExportedFiles, export_candidates
 from spectune.report import write_report
 from spectune.search import Stop, StudyFolder, Summary, TrialRecord, summarise
@@ -45,7 +46,7 @@ def study_space(folder: StudyFolder) -> SearchSpace:
     Raises:
         SpectuneError: When it cannot be read.
     """
-    return load_space(folder.require().space_file)
+    return in_canonical_spelling(load_space(folder.require().space_file))[0]
 
 
 def remembered_stop(folder: StudyFolder) -> Stop | None:

@@ -57,12 +57,19 @@ def search(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check the space and show what would be launched; needs no engine.")
     ] = False,
+    with_engine: Annotated[
+        bool, typer.Option("--with-engine", help="With --dry-run: have the installed SGLang's own resolver check it.")
+    ] = False,
     torch_index: TorchIndex = None,
     json_output: JsonFlag = False,
 ) -> None:
     """Launch, measure and compare candidates until there is an answer; the same command continues a study."""
     from spectune.cli.searching import preview, run_search
 
+    if with_engine:
+        from spectune.cli.refereeing import preview_with_engine
+
+        raise typer.Exit(preview_with_engine(space, dry_run=dry_run, trials=trials, as_json=json_output))
     if dry_run:
         raise typer.Exit(preview(space, trials=trials, as_json=json_output))
     raise typer.Exit(run_search(space, study=study, trials=trials, torch_index=torch_index, as_json=json_output))

@@ -71,10 +71,12 @@ def preview(source: str, *, trials: int | None, as_json: bool) -> int:
             legal[candidate.speculative] += 1
     first = list(_first(proposer))
     commands = [(c, engine.command(c, host="127.0.0.1", port=30000).shell()) for c in first]
+    notes = list(dict.fromkeys(note for candidate in first for note in engine.notes(candidate)))
     if as_json:
         shown = [{"label": space.label(c), "candidate_id": c.candidate_id, "command": text} for c, text in commands]
         legal_counts = {"speculation": legal[True], "no_speculation": legal[False], "total": sum(legal.values())}
-        print_json({"space": space.name, "engine": engine.title, "legal": legal_counts, "starts_with": shown})
+        said = {"legal": legal_counts, "starts_with": shown, "notes": notes}
+        print_json({"space": space.name, "engine": engine.title, **said})
         return DONE
     OUT.print(
         f"{space.name}: {sum(legal.values())} legal candidates, {legal[False]} of them without speculation; "
@@ -83,6 +85,8 @@ def preview(source: str, *, trials: int | None, as_json: bool) -> int:
     )  # fmt: skip
     for candidate, text in commands:
         OUT.print(f"\n# {space.label(candidate)}\n{text}", markup=False, soft_wrap=True)
+    for note in notes:
+        OUT.print(f"\nnote: {note}", markup=False, soft_wrap=True)
     missing = [*engine.missing(), *missing_models(space, engine)]
     if missing:
         OUT.print("\nTo launch these, this machine lacks:", markup=False)

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
+from functools import cache
 
 from spectune.engines import cpu_reference
+from spectune.engines.sglang.accepted import accepted_arguments
 from spectune.engines.sglang.adapter import MODEL_ARGUMENTS, SGLangEngine
 from spectune.engines.sglang.interpreter import Interpreter
 from spectune.engines.sglang.options import SHIPPED_VERSION, Options
+from spectune.engines.sglang.space_spelling import in_canonical_spelling
+from spectune.engines.sglang.versions import check_supported
 from spectune.errors import Problem
 from spectune.space import EngineSection, SearchSpace, load_space, parse_document
 
+logger = logging.getLogger(__name__)
+
 
 def options_of(section: EngineSection | None) -> Options:
-    """Return the launch options of the engine a space names; where there is none to ask, those spectune ships."""
+    """Return the launch options of the engine a space names; where there is none to ask, those spectune ships.
+
+    Raises:
+        SpectuneError: The SGLang there is too old, or does not load.
+    """
     if section is not None and section.runtime is None and section.python is not None:
         interpreter = Interpreter(section.python)
         version = interpreter.sglang_version() if interpreter.path() else None
+        if version is not None:
+            check_supported(version, section.python)
         if version is not None and version != SHIPPED_VERSION:
             return interpreter.options(version, cpu_reference.spectune_home() / "options")
     return Options.shipped()
@@ -31,8 +44,9 @@ def open_engine(space: SearchSpace) -> SGLangEngine:
         interpreter = Interpreter(section.python)
         version = interpreter.sglang_version() if interpreter.path() else None
         return SGLangEngine(
-            interpreter, version, section.args, section.env_to_set, section.gpus, most_running, section.env_to_unset
-        )
+            interpreter, version, section.args, section.env_to_set, section.gpus, most_running, section.env_to_unset,
+            options=options_of(section),
+        )  # fmt: skip
     runtime = cpu_reference.find(section.runtime) or cpu_reference.planned(section.runtime)
     return SGLangEngine(
         interpreter=Interpreter(str(runtime.python), runtime.env),
@@ -58,9 +72,20 @@ def missing_models(space: SearchSpace, engine: SGLangEngine) -> Iterator[Problem
 
 
 def load_checked_space(source: str) -> SearchSpace:
-    """Load a search space and check its arguments against its engine's options.
+    """Load a search space, check its arguments against its engine's options, and give them their canonical names.
+
+    Names of any version from 0.5.6 on are understood; what was written otherwise is logged once.
 
     Raises:
         InputProblems: Everything that is wrong with the file.
     """
-    return load_space(source, lambda section: options_of(section).by_name)
+    space = load_space(source, lambda section: accepted_arguments(options_of(section)))
+    space, notes = in_canonical_spelling(space)
+    for note in notes:
+        _log_once(f"{space.path}: {note}")
+    return space
+
+
+@cache
+def _log_once(note: str) -> None:
+    logger.warning("%s", note)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,11 @@ from spectune.engines.sglang.interpreter import Interpreter, Tokenizer
 from spectune.engines.sglang.log_signatures import SIGNATURES
 from spectune.engines.sglang.machine import count_gpus
 from spectune.engines.sglang.model_config import Model
-from spectune.engines.sglang.options import SHIPPED_VERSION
+from spectune.engines.sglang.options import SHIPPED_VERSION, Options
 from spectune.engines.sglang.rules import ALGORITHM
 from spectune.engines.sglang.rules.folding import Rulebook, nearest_legal
 from spectune.engines.sglang.rules.judging import Finding
+from spectune.engines.sglang.translation import translate, unavailable
 from spectune.errors import Problem
 from spectune.serving import EngineFailed, Failure
 from spectune.space import Candidate, is_speculative
@@ -44,6 +45,7 @@ class SGLangEngine:
         most_running: Requests the workload keeps running at its busiest level.
         unset: Variables absent from every launch.
         models: Folder that `runtime:NAME` model references stand for; None without a runtime.
+        options: The options of its SGLang.
     """
 
     interpreter: Interpreter
@@ -55,6 +57,7 @@ class SGLangEngine:
     unset: tuple[str, ...] = ()
     models: Path | None = None
     simulated: bool = False
+    options: Options = field(default_factory=Options.shipped)
 
     @property
     def supervised_env(self) -> Mapping[str, str]:
@@ -106,11 +109,16 @@ class SGLangEngine:
 
     def draft_part(self, values: Assignment) -> Part:
         """Judge S, K, N and the algorithm, whatever else is chosen."""
-        return self._rules.draft_part(values)
+        return self._there(self._rules.draft_part(values))
 
     def rest_part(self, key: Any, values: Assignment) -> Part:
         """Judge everything else beside any draft with this key."""
-        return self._rules.rest_part(key, values)
+        return self._there(self._rules.rest_part(key, values))
+
+    def _there(self, part: Part) -> Part:
+        """Exclude a legal part that the installed version does not have."""
+        lacking = None if part.illegal else unavailable(dict(part.items), self.env, self.options)
+        return part if lacking is None else replace(part, illegal=lacking)
 
     def repaired(self, assignment: Assignment) -> Assignment:
         """Return the assignment with N moved into the bounds that S and K set."""
@@ -122,11 +130,14 @@ class SGLangEngine:
         launch |= {name: self._model(launch[name]) for name in MODEL_ARGUMENTS if name in launch}
         launch |= {"host": host, "port": port, "nccl-port": nccl_port}  # a nccl-port of None is left out
         argv = [self.interpreter.path() or self.interpreter.python, "-m", "sglang.launch_server"]
-        return LaunchCommand(
-            argv=(*argv, *arguments.to_argv(launch)),
-            env={**self.env, **candidate.env},
-            unset=(*self.unset, *candidate.unset_env),
-        )
+        unset = (*self.unset, *candidate.unset_env)
+        there = translate(launch, {**self.env, **candidate.env}, self.options, unset)
+        return LaunchCommand(argv=(*argv, *arguments.to_argv(there.arguments)), env=there.env, unset=unset)
+
+    def notes(self, candidate: Candidate) -> tuple[str, ...]:
+        """Say what the installed version takes under another name, or does not do quite as SGLang 0.5.23 does."""
+        unset = (*self.unset, *candidate.unset_env)
+        return translate(self._complete(candidate.arguments), {**self.env, **candidate.env}, self.options, unset).notes
 
     def mismatches(self, candidate: Candidate, server_info: Mapping[str, Any]) -> list[Mismatch]:
         """Compare every argument that was passed, as SGLang rewrites it, with the one the running engine reports."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -38,35 +40,65 @@ class Interpreter:
         """Return the program's full path; None when there is no such program."""
         return shutil.which(self.python)
 
-    def sglang_version(self) -> str | None:
-        """Return the version of its SGLang without importing it; None when there is none."""
-        asked = subprocess.run(
-            [self.python, "-c", VERSION_QUERY],
-            env=self.environment(), capture_output=True, text=True, check=False, timeout=60,
-        )  # fmt: skip
-        return asked.stdout.strip() or None if asked.returncode == 0 else None
+    def sglang_version(self, timeout_s: float = 60.0) -> str | None:
+        """Return the version of its SGLang without importing it; None when there is none.
 
-    def options(self, version: str, cache: Path) -> Options:
-        """Return its SGLang's launch options; asks its parser once per version (seconds), then reads `cache`."""
-        file = cache / f"options-{version}.json"
+        Raises:
+            SpectuneError: It does not answer in time.
+        """
+        asked = self._ask(["-c", VERSION_QUERY], timeout_s)
+        return (asked.stdout.strip() or None) if asked.returncode == 0 else None
+
+    def options(self, version: str, cache: Path, timeout_s: float = 300.0) -> Options:
+        """Return its SGLang's launch options; asks its parser once per version (seconds), then reads `cache`.
+
+        Raises:
+            SpectuneError: Its SGLang cannot be imported or does not answer in time, or `cache` cannot be written.
+        """
+        file = cache / f"options-{version}-{self._fingerprint()}.json"
         try:
             return Options.parse(json.loads(file.read_text(encoding="utf-8")))
-        except (OSError, ValueError, KeyError):
-            pass  # not asked yet, or half written: ask (again)
-        asked = subprocess.run(
-            [self.python, str(_script("parser.py"))],
-            env=self.environment(), capture_output=True, text=True, check=False, timeout=300,
-        )  # fmt: skip
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            pass  # not asked yet, or not what was written: ask (again)
+        asked = self._ask([str(_script("parser.py"))], timeout_s)
         try:
             answer = json.loads(asked.stdout.strip().splitlines()[-1])
-        except (ValueError, IndexError):
+            options = Options.parse(answer)
+        except (ValueError, LookupError, TypeError, AttributeError):
             last = (asked.stderr.strip().splitlines() or ["no message"])[-1]
             raise SpectuneError(f"SGLang {version} of {self.python} does not load: {last}") from None
-        cache.mkdir(parents=True, exist_ok=True)
-        partial = file.with_suffix(f".{os.getpid()}")
-        partial.write_text(json.dumps(answer), encoding="utf-8")
-        partial.replace(file)
-        return Options.parse(answer)
+        try:
+            cache.mkdir(parents=True, exist_ok=True)
+            partial = file.with_suffix(f".{os.getpid()}")
+            partial.write_text(json.dumps(answer), encoding="utf-8")
+            partial.replace(file)
+        except OSError as error:
+            raise SpectuneError(f"cannot write {file}: {error.strerror}; make room or set SPECTUNE_HOME") from None
+        return options
+
+    def _fingerprint(self) -> str:
+        """Tell interpreters with the same version apart: one may have plugins or a patched parser."""
+        where = f"{self.path() or self.python}\0{self.env.get('PYTHONPATH', '')}"
+        return hashlib.sha256(where.encode()).hexdigest()[:12]
+
+    def _ask(self, arguments: Sequence[str], timeout_s: float) -> subprocess.CompletedProcess[str]:
+        process = subprocess.Popen(
+            [self.python, *arguments],
+            env=self.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True, errors="replace", start_new_session=True,
+        )  # fmt: skip
+        try:
+            output, errors = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            raise SpectuneError(
+                f"{self.python} did not answer within {timeout_s:g} s when asked about its SGLang; "
+                "see whether `import sglang` works there"
+            ) from None
+        finally:
+            if process.poll() is None:  # also on Ctrl-C, which its own session keeps from it
+                os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
+        return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
 
 class Tokenizer:

@@ -6,6 +6,7 @@ import difflib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from typing import Any
 
@@ -86,6 +87,7 @@ class Options:
         return cls(answer["version"], by_name)
 
     @classmethod
+    @cache
     def shipped(cls) -> Options:
         """Return the options of the version spectune was written against; needs no engine."""
         file = resources.files(__package__) / f"options_{SHIPPED_VERSION}.json"

@@ -1,0 +1,117 @@
+"""The interpreter that has SGLang is asked once, and whatever is wrong with it is said in one sentence."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from spectune.engines.open import options_of
+from spectune.engines.sglang.interpreter import Interpreter
+from spectune.errors import SpectuneError
+from spectune.space import EngineSection
+
+ANSWER = {
+    "version": "0.5.10",
+    "options": {"page-size": {"kind": "int", "nargs": None, "choices": None, "names": ["--page-size"]}},
+}
+# Stands for `python`: logs each call, prints the version for -c, and does `parser` for the script.
+PROGRAM = """#!{python}
+import sys, time, pathlib
+pathlib.Path({log!r}).open("a").write(sys.argv[1] + "\\n")
+if sys.argv[1] == "-c":
+    {version}
+else:
+    {parser}
+"""
+
+
+class Fake:
+    def __init__(self, folder: Path, *, parser: str = "", version: str = 'print("0.5.10")') -> None:
+        self.log, self.cache = folder / "calls", folder / "cache"
+        self.program = folder / "python"
+        parser = parser or f"print('noise'); print({json.dumps(json.dumps(ANSWER))})"
+        text = PROGRAM.format(python=sys.executable, log=str(self.log), version=version, parser=parser)
+        self.program.write_text(text)
+        self.program.chmod(0o755)
+        self.interpreter = Interpreter(str(self.program))
+
+    def calls(self) -> int:
+        return len(self.log.read_text().splitlines()) if self.log.exists() else 0
+
+
+def test_the_parser_is_asked_once_for_each_version_and_interpreter(tmp_path: Path) -> None:
+    fake = Fake(tmp_path)
+    first = fake.interpreter.options("0.5.10", fake.cache)
+    assert fake.interpreter.options("0.5.10", fake.cache) == first
+    assert (first.version, list(first.by_name), fake.calls()) == ("0.5.10", ["page-size"], 1)
+    fake.interpreter.options("0.5.11", fake.cache)
+    Interpreter(str(fake.program), {"PYTHONPATH": "/elsewhere"}).options("0.5.10", fake.cache)
+    assert fake.calls() == 3
+    assert [file.suffix for file in fake.cache.iterdir()] == [".json"] * 3
+
+
+@pytest.mark.parametrize("left", ["", "{", "[]", "null", '{"version": 1}', '{"version": "1", "options": {"a": 3}}'])
+def test_what_a_cache_file_should_not_hold_is_asked_again(tmp_path: Path, left: str) -> None:
+    fake = Fake(tmp_path)
+    whole = fake.interpreter.options("0.5.10", fake.cache)
+    (file,) = fake.cache.iterdir()
+    file.write_text(left)
+    assert fake.interpreter.options("0.5.10", fake.cache) == whole
+    assert fake.interpreter.options("0.5.10", fake.cache) == whole
+    assert fake.calls() == 2
+
+
+def test_an_sglang_that_does_not_import_is_said_with_its_last_line(tmp_path: Path) -> None:
+    fake = Fake(tmp_path, parser="raise ImportError('libcuda.so.1: no such file')")
+    with pytest.raises(SpectuneError, match=r"^SGLang 0\.5\.10 of .* does not load: ImportError: libcuda") as refused:
+        fake.interpreter.options("0.5.10", fake.cache)
+    assert "\n" not in str(refused.value)
+    assert not fake.cache.exists()
+
+
+@pytest.mark.parametrize("parser", ["pass", "print('not JSON')", "print('{}')", "print('[1]')"])
+def test_an_answer_that_is_none_is_not_kept(tmp_path: Path, parser: str) -> None:
+    fake = Fake(tmp_path, parser=parser)
+    with pytest.raises(SpectuneError, match="does not load: no message"):
+        fake.interpreter.options("0.5.10", fake.cache)
+    assert not fake.cache.exists()
+
+
+def test_a_hanging_interpreter_is_told_and_ended(tmp_path: Path) -> None:
+    hang = "import os; pathlib.Path('%s').write_text(str(os.getpid())); time.sleep(600)"
+    fake = Fake(tmp_path, parser=hang % (tmp_path / "pid"), version="time.sleep(600)")
+    with pytest.raises(SpectuneError, match="did not answer within 1 s when asked"):
+        fake.interpreter.options("0.5.10", fake.cache, timeout_s=1)
+    pid = int((tmp_path / "pid").read_text())
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not Path(f"/proc/{pid}").exists()
+    with pytest.raises(SpectuneError, match="see whether `import sglang` works"):
+        fake.interpreter.sglang_version(timeout_s=0.5)
+
+
+def test_a_cache_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    fake = Fake(tmp_path)
+    fake.cache.write_text("a file")
+    with pytest.raises(SpectuneError, match="cannot write"):
+        fake.interpreter.options("0.5.10", fake.cache)
+
+
+def test_a_space_gets_the_options_of_its_interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPECTUNE_HOME", str(tmp_path / "home"))
+    fake = Fake(tmp_path)
+    assert options_of(EngineSection(python=str(fake.program))).version == "0.5.10"
+    assert (tmp_path / "home/options").is_dir()
+    assert options_of(EngineSection(python="no-such-python")).version == "0.5.23"
+    assert options_of(EngineSection(runtime="cpu-reference")).version == "0.5.23"
+
+
+def test_a_space_with_an_old_interpreter_is_refused(tmp_path: Path) -> None:
+    fake = Fake(tmp_path, version='print("0.5.1.post2")')
+    with pytest.raises(SpectuneError, match=r"0\.5\.1\.post2 of .* is too old"):
+        options_of(EngineSection(python=str(fake.program)))
