@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from spectune import files
 from spectune.engines.sglang.space_spelling import in_canonical_spelling
@@ -83,6 +84,11 @@ def export_answer(folder: StudyFolder, records: Sequence[TrialRecord], summary: 
     recommended = [] if summary["recommended"] is None else [summary["recommended"]["trial"]]
     by_trial = {record.trial: record for record in records}
     picks = [by_trial[trial] for trial in dict.fromkeys([*recommended, *summary["pareto"]])]
+    means: dict[str, list[Mapping[str, Any]]] = {}
+    for row in summary["candidates"]:
+        if row["class"] == "all":
+            means.setdefault(row["candidate_id"], []).append(row)
     return export_candidates(
-        picks, folder.exports, study=folder.name, engine=summary["engine"], simulated=summary["simulated"], replace=True
-    )
+        picks, folder.exports, study=folder.name, engine=summary["engine"], simulated=summary["simulated"],
+        means=means, replace=True,
+    )  # fmt: skip

@@ -210,7 +210,9 @@ def _notes(
             f"the time between chunks {inter_chunk_ms:.2f} ms"
         )
     if cached_share > 0.5:
-        notes.append(f"{cached_share:.0%} of the prompt tokens came from the prefix cache: prompts share text")
+        notes.append(
+            f"{cached_share:.0%} of the prompt tokens came from the prefix cache: they share text or came before"
+        )
     if client_cpu > CLIENT_IS_BUSY:
         notes.append(f"the client used {client_cpu:.0%} of a core: it may be what limits the throughput")
     return tuple(notes)

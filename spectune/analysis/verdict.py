@@ -4,15 +4,17 @@ Method. At every level the candidate's speed is divided by that of the best base
 ln speed over their launches; the variance of a mean is the launch noise over the number of launches plus the within-
 launch variance (half-width / 1.96, squared) averaged over the launches. The interval of the speedup is exp(ln ratio ±
 t·√(sum of both variances)) with the degrees of freedom of the launch noise. Because the best of k candidates is
-picked, whether speculation pays is judged at the stricter quantile 1 − 0.05/(2k) (Bonferroni). That *no* candidate
-pays needs all of them to fail, each at the plain quantile (an intersection-union test, Berger 1982). Break-even is
-accept length / speedup, so that accept length > break-even and speedup > 1 are the same statement.
+picked, whether speculation pays is judged at the stricter quantile 1 − 0.05/(2k) (Bonferroni); a candidate whose
+launches were all made after it had been picked needs no such allowance. That *no* candidate pays needs all of them to
+fail, each at the plain quantile (an intersection-union test, Berger 1982). Break-even is accept
+length / speedup, so that accept length > break-even and speedup > 1 are the same statement.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal
@@ -68,6 +70,7 @@ class Comparison:
         level: The level.
         baseline_id: The best baseline there.
         speedup: Speed over that of the baseline, 95 % interval for this pair alone.
+        judged: The same with the interval that allows for the number of candidates it was picked from.
         accept_length: Mean over the launches.
         break_even: Accept length at which it would be as fast as the baseline.
         launches: Launches of the candidate.
@@ -78,10 +81,18 @@ class Comparison:
     level: str
     baseline_id: str
     speedup: Estimate
+    judged: Estimate
     accept_length: float
     break_even: float
     launches: int
     simplicity: tuple[int, int, int]
+
+    @property
+    def verdict(self) -> Literal["pays", "loses", "unclear"]:
+        """Whether it is shown to be faster than the baseline, to be slower, or neither."""
+        if self.judged.lo > 1.0:
+            return "pays"
+        return "loses" if self.speedup.hi < 1.0 else "unclear"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,20 +136,27 @@ class Verdict:
     words: tuple[str, ...]
 
 
-def decide(levels: Sequence[str], launches: Sequence[LaunchSpeed], noise: LaunchNoise | None = None) -> Verdict:
+def decide(
+    levels: Sequence[str],
+    launches: Sequence[LaunchSpeed],
+    noise: LaunchNoise | None = None,
+    *,
+    confirmed: AbstractSet[str] = frozenset(),
+) -> Verdict:
     """Judge every level and the whole.
 
     Args:
         levels: The levels that count, usually those of the objectives.
         launches: All good launches, baselines and candidates; suspect ones are left out by the caller.
         noise: Launch noise; estimated from the repeats among `launches` by default.
+        confirmed: Ids of candidates whose launches here were all made after they had been picked.
     """
     groups: dict[tuple[str, str], list[LaunchSpeed]] = {}
     for launch in launches:
         groups.setdefault((launch.level, launch.candidate_id), []).append(launch)
     known = noise or launch_noise([[launch.speed.est for launch in group] for group in groups.values()])
     judged = tuple(
-        _judge(level, [group for (at, _), group in groups.items() if at == level], known) for level in levels
+        _judge(level, [group for (at, _), group in groups.items() if at == level], known, confirmed) for level in levels
     )
     decisions = {verdict.decision for verdict in judged}
     overall = next((decision for decision in _STRONGEST_FIRST if decision in decisions), _STRONGEST_FIRST[1])
@@ -146,8 +164,17 @@ def decide(levels: Sequence[str], launches: Sequence[LaunchSpeed], noise: Launch
     return Verdict(overall, effect, known, judged, (*(verdict.words for verdict in judged), known.source))
 
 
-def compare(group: Sequence[LaunchSpeed], baseline: Sequence[LaunchSpeed], noise: LaunchNoise) -> Comparison:
-    """One candidate's launches against one baseline's at the same level."""
+def compare(
+    group: Sequence[LaunchSpeed], baseline: Sequence[LaunchSpeed], noise: LaunchNoise, *, picked_from: int = 1
+) -> Comparison:
+    """One candidate's launches against one baseline's at the same level.
+
+    Args:
+        group: The candidate's launches.
+        baseline: The baseline's.
+        noise: Launch noise.
+        picked_from: Number of candidates of which this one may have been picked for these very launches.
+    """
     first = group[0]
     speedup = _speedup(group, baseline, noise, t_quantile(1.0 - _ALPHA / 2.0, noise.dof))
     accept_length = fmean(launch.accept_length for launch in group)
@@ -156,6 +183,7 @@ def compare(group: Sequence[LaunchSpeed], baseline: Sequence[LaunchSpeed], noise
         level=first.level,
         baseline_id=baseline[0].candidate_id,
         speedup=speedup,
+        judged=_speedup(group, baseline, noise, t_quantile(1.0 - _ALPHA / (2.0 * picked_from), noise.dof)),
         accept_length=accept_length,
         break_even=break_even_from_speedup(accept_length, speedup.est),
         launches=len(group),
@@ -163,7 +191,9 @@ def compare(group: Sequence[LaunchSpeed], baseline: Sequence[LaunchSpeed], noise
     )
 
 
-def _judge(level: str, groups: Sequence[Sequence[LaunchSpeed]], noise: LaunchNoise) -> LevelVerdict:
+def _judge(
+    level: str, groups: Sequence[Sequence[LaunchSpeed]], noise: LaunchNoise, confirmed: AbstractSet[str]
+) -> LevelVerdict:
     baselines = [group for group in groups if not group[0].speculates]
     candidates = [group for group in groups if group[0].speculates]
     if not baselines:
@@ -174,27 +204,27 @@ def _judge(level: str, groups: Sequence[Sequence[LaunchSpeed]], noise: LaunchNoi
         words = f"{level}: undecided, no speculative candidate was measured"
         return LevelVerdict(level, "undecided", baseline_id, math.inf, (), words)
     ranked = sorted(candidates, key=_mean_log, reverse=True)
-    compared = tuple(compare(group, baseline, noise) for group in ranked)
-    strict = t_quantile(1.0 - _ALPHA / (2.0 * len(candidates)), noise.dof)
-    judged = [_speedup(group, baseline, noise, strict) for group in ranked]
-    effect = judged[0].est / judged[0].lo - 1.0 if judged[0].lo > 0.0 else math.inf
-    decision = _decision(judged, [one.speedup for one in compared])
-    best = compared[0]
+    compared = tuple(
+        compare(group, baseline, noise, picked_from=1 if group[0].candidate_id in confirmed else len(candidates))
+        for group in ranked
+    )
+    best = next((one for one in compared if one.candidate_id in confirmed), compared[0])
+    effect = best.judged.est / best.judged.lo - 1.0 if best.judged.lo > 0.0 else math.inf
+    decision = _decision(compared)
     if decision == "speculation":
-        proven = [one for one, strictly in zip(compared, judged, strict=True) if strictly.lo > 1.0]
+        proven = [one for one in compared if one.verdict == "pays"]
         near = [one for one in proven if one.speedup.est >= max(p.speedup.est for p in proven) * (1.0 - TIE_MARGIN)]
         best = min(near, key=lambda one: (one.simplicity, one.candidate_id))
     recommended = best.candidate_id if decision == "speculation" else baseline_id
     return LevelVerdict(level, decision, recommended, effect, compared, _words(level, decision, best, effect))
 
 
-def _decision(strict: Sequence[Estimate], plain: Sequence[Estimate]) -> Decision:
-    """From the speedups of all candidates, at the quantile that allows for their number and at the plain one."""
-    if any(speedup.lo > 1.0 for speedup in strict):
+def _decision(compared: Sequence[Comparison]) -> Decision:
+    if any(one.verdict == "pays" for one in compared):
         return "speculation"
-    if all(speedup.hi < 1.0 for speedup in plain):
+    if all(one.speedup.hi < 1.0 for one in compared):
         return "no_speculation"
-    if all(speedup.hi < 1.0 + TIE_MARGIN for speedup in plain):
+    if all(one.speedup.hi < 1.0 + TIE_MARGIN for one in compared):
         return "tie"
     return "undecided"
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import groupby
 from typing import Any
 
 from rich.text import Text
 
+from spectune.analysis.break_even import break_even
 from spectune.answer import Answer
 from spectune.cli.terminal import OUT, clock, print_json
 
+SHOWN_OF_THE_REST = 6
+LEGEND = """\
+tok/s, speedup: one request's, against the best launch without speculation; in all: of all requests together
+accept, needed: tokens per verify, and how many it takes to break even; S,K,N: draft steps, top-k, draft tokens"""
 # level, tok/s of one request, of all, speedup with interval, accept length measured and needed, cycle, gap
 WIDTHS = (6, 9, 8, 20, 8, 8, 10, 2)
 MARKS = {"pays": "green", "loses": "red", "unclear": "yellow"}
@@ -26,7 +30,9 @@ def print_answer(answer: Answer, *, as_json: bool) -> None:
         OUT.print("SIMULATED: no figure here was measured on a real engine", style="bold yellow")
     OUT.print()
     OUT.print(Text(summary["sentence"], style="bold"))
-    _print_pareto(summary)
+    _print_candidates(summary)
+    for line in _target_lines(summary):
+        OUT.print(line, markup=False)
     OUT.print(Text(_account(summary), style="dim"))
     for name, count in summary["failures"].items():
         OUT.print(f"{count} launch{'es' if count > 1 else ''} failed: {name}", markup=False)
@@ -34,15 +40,15 @@ def print_answer(answer: Answer, *, as_json: bool) -> None:
         OUT.print(line, markup=False, soft_wrap=True)
 
 
-def _print_pareto(summary: Mapping[str, Any]) -> None:
-    """Print the Pareto set, a heading per candidate and a line per level; fits 80 columns."""
-    shown = [r for r in summary["candidates"] if r["class"] == "all" and set(r["trials"]) & set(summary["pareto"])]
-    if not shown:
+def _print_candidates(summary: Mapping[str, Any]) -> None:
+    """Print baselines, Pareto set and the best of the rest: a heading per candidate, a line per level, 80 columns."""
+    groups = _groups(summary)
+    if not groups:
         return
     OUT.print(_line("level", "tok/s", "in all", "speedup", "accept", "needed", "cycle ms", ""), style="dim")
-    for label, levels in groupby(shown, key=lambda row: row["label"] + (" *" if row["confirmed"] else "")):
-        OUT.print(Text(label, style="bold"))
-        for row in levels:
+    for heading, rows in groups:
+        OUT.print(Text(heading, style="bold"))
+        for row in rows:
             figures = (
                 row["level"],
                 _figure(row["decode_speed"], 1),
@@ -54,8 +60,47 @@ def _print_pareto(summary: Mapping[str, Any]) -> None:
             )
             verdict = row["verdict"] or ""
             OUT.print(Text(_line(*figures, "")).append(verdict, style=MARKS.get(verdict, "")))
-    if any(row["confirmed"] for row in shown):
-        OUT.print("* launched again in turns with the baseline; figures are means over those launches", style="dim")
+    OUT.print(LEGEND, style="dim", markup=False)
+
+
+def _groups(summary: Mapping[str, Any]) -> list[tuple[str, list[Mapping[str, Any]]]]:
+    """Return (heading, rows of all levels) per candidate: baselines, then the Pareto set, then the best of the rest."""
+    rows: dict[str, list[Mapping[str, Any]]] = {}
+    for row in summary["candidates"]:
+        if row["class"] == "all":
+            rows.setdefault(row["candidate_id"], []).append(row)
+    baselines = {row["trial"] for row in summary["baselines"]}
+    ranked = []
+    for levels in rows.values():
+        trials = set(levels[0]["trials"])
+        optimal = not trials.isdisjoint(summary["pareto"])
+        rank = 0 if trials & baselines else 1 if optimal else 2
+        marks = ["Pareto-optimal"] * optimal + ["confirmed"] * (levels[0]["confirmed"] and rank > 0)
+        heading = levels[0]["label"] + (f" ({', '.join(marks)})" if marks else "")
+        ranked.append((rank, -levels[0]["decode_speed"][0], heading, levels))
+    ranked.sort(key=lambda entry: entry[:2])
+    shown = sum(rank < 2 for rank, *_ in ranked) + SHOWN_OF_THE_REST
+    return [(heading, levels) for _, _, heading, levels in ranked[:shown]]
+
+
+def _target_lines(summary: Mapping[str, Any]) -> list[str]:
+    """Return what the targets ask of the recommended (or fastest) candidate at the first objective's level."""
+    level = summary["objectives"][0]["level"]
+    rows = [r for r in summary["candidates"] if r["class"] == "all" and r["level"] == level and r["speedup"]]
+    if not rows or not summary["targets"]["decode_speed"]:
+        return []
+    recommended = (summary["recommended"] or {}).get("candidate_id")
+    row = max(rows, key=lambda r: (r["candidate_id"] == recommended, r["decode_speed"][0]))
+    figures = {"baseline_tok_s": row["baseline_speed"], "cycle_ms": row["cycle_ms"][0]}
+    told = break_even(
+        **figures,
+        accept_length=row["accept_length"][0],
+        num_steps=row["num_steps"],
+        targets=summary["targets"]["decode_speed"],
+    )
+    arithmetic = f"{figures['baseline_tok_s']:.1f} tok/s × {figures['cycle_ms']:.2f} ms = {told.break_even:.2f}"
+    lines = [f"break-even is {arithmetic}", *(target.words for target in told.targets)]
+    return [f"{row['label']} at {level}:", *(f"  {line}" for line in lines)]
 
 
 def _line(*cells: str) -> str:
@@ -81,7 +126,8 @@ def _account(summary: Mapping[str, Any]) -> str:
 
 def _files(answer: Answer) -> list[str]:
     others = [exported.shell for exported in answer.exported if exported.shell != answer.recommended_file]
-    lines = [f"other launch file: {file}" for file in others]
+    lines = [f"also exported: {file}" for file in others]
     if answer.recommended_file is not None:
+        lines.append(f"recommended: {answer.summary['recommended']['label']}")
         lines.append(f"launch file: {answer.recommended_file}")
     return [*lines, f"report: {answer.report}"]

@@ -64,14 +64,16 @@ def search(
     json_output: JsonFlag = False,
 ) -> None:
     """Launch, measure and compare candidates until there is an answer; the same command continues a study."""
-    from spectune.cli.searching import preview, run_search
-
     if with_engine:
         from spectune.cli.refereeing import preview_with_engine
 
         raise typer.Exit(preview_with_engine(space, dry_run=dry_run, trials=trials, as_json=json_output))
     if dry_run:
+        from spectune.cli.previewing import preview
+
         raise typer.Exit(preview(space, trials=trials, as_json=json_output))
+    from spectune.cli.searching import run_search
+
     raise typer.Exit(run_search(space, study=study, trials=trials, torch_index=torch_index, as_json=json_output))
 
 

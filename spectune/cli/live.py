@@ -17,7 +17,8 @@ from spectune.cli.terminal import clock
 from spectune.search import Progress, Role, Status, Step, TrialRecord
 from spectune.space import Candidate, SearchSpace
 
-ROOM = 6  # lines of the terminal that the table leaves to its heading, its footer and the prompt
+ROOM = 7  # lines of the terminal that the table leaves to its heading, its footer and the prompt
+NEARLY_S = 5.0
 ROLE_WORDS = {Role.BASELINE: "baseline", Role.SEARCH: "", Role.CONFIRM: "confirm"}
 
 
@@ -82,6 +83,8 @@ class LiveTable:
         table.add_column("launch", min_width=20, overflow="fold")
         for level in self._space.workload.levels:
             table.add_column(f"{level.name} tok/s (τ)", justify="right", no_wrap=True)
+        table.caption = "tok/s of one request, accept length τ; S,K,N: draft steps, top-k, draft tokens"
+        table.caption_justify = "left"
         table.add_column("", no_wrap=True, overflow="ellipsis")
         fitting = max(5, self._console.height - ROOM)
         for record in self._records[-fitting:]:
@@ -188,4 +191,5 @@ def left_words(progress: Progress, since_s: float) -> str:
     count = f"{progress.done} of {progress.planned} launches" if progress.planned else f"{progress.done} launches"
     if progress.left_s is None:
         return f"{count} done, time left is known after the first"
-    return f"{count} done, about {clock(max(0.0, progress.left_s - since_s))} left"
+    left = progress.left_s - since_s
+    return f"{count} done, " + (f"about {clock(left)} left" if left > NEARLY_S else "nearly done")

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from spectune.cli.searching import preview
+from spectune.cli.previewing import preview
 from spectune.cli.terminal import OUT, PROGRESS, print_json
 from spectune.engines.open import load_checked_space, missing_models, open_engine
 from spectune.engines.sglang.adapter import SGLangEngine

@@ -71,6 +71,19 @@ def missing_models(space: SearchSpace, engine: SGLangEngine) -> Iterator[Problem
                 yield document.problem(("search", name), gone)
 
 
+def queueing(space: SearchSpace, engine: SGLangEngine) -> list[str]:
+    """Return the levels whose requests would wait for each other, in a sentence each."""
+    limit = engine.fixed.get("max-running-requests")
+    if not isinstance(limit, int):
+        return []
+    return [
+        f"level {level.name} keeps {level.concurrency} requests in flight, but max-running-requests is {limit}: "
+        "the others wait, and their waiting is measured"
+        for level in space.workload.levels
+        if level.concurrency > limit
+    ]
+
+
 def load_checked_space(source: str) -> SearchSpace:
     """Load a search space, check its arguments against its engine's options, and give them their canonical names.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from spectune.export.launch import Launch
@@ -25,12 +25,15 @@ class Origin:
         engine: Name and version of the engine, as shown to people.
         simulated: Whether the figures come from a model of a machine.
         notes: More lines for the reader of the file.
+        means: Candidate id → its figures per level as the study concludes them, over all launches that count; without
+            them the launch's own are told.
     """
 
     study: str
     engine: str
     simulated: bool
     notes: Sequence[str] = ()
+    means: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
 
     @property
     def warning(self) -> str | None:
@@ -67,8 +70,11 @@ def _lines(record: TrialRecord, launch: Launch, origin: Origin) -> Iterator[str]
     yield f"study {origin.study}, trial {record.trial}, {record.started_at}, {origin.engine}"
     if origin.warning:
         yield origin.warning
-    yield "measured, with 95 % intervals where known:" if record.levels else "not measured"
-    yield from (f"  {measured(level.to_json())}" for level in record.levels)
+    means = origin.means.get(record.candidate.candidate_id)
+    levels = means or [level.to_json() for level in record.levels]
+    over = f"mean over trials {', '.join(map(str, means[0]['trials']))}" if means else "in this trial"
+    yield f"measured {over}, with 95 % intervals where known:" if levels else "not measured"
+    yield from (f"  {measured(level)}" for level in levels)
     for name in MODEL_OPTIONS:
         model = launch.value(name)
         if model and model.startswith(("/", "./", "../", "~")):

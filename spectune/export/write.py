@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from spectune.errors import SpectuneError
 from spectune.export.config_file import config_file
@@ -43,6 +44,7 @@ def export_candidates(
     engine: str,
     simulated: bool,
     notes: Sequence[str] = (),
+    means: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
     replace: bool = False,
 ) -> list[ExportedFiles]:
     """Write `launch-<name>.sh` and `launch-<name>.yaml` for every candidate among the picks.
@@ -54,6 +56,7 @@ def export_candidates(
         engine: Name and version of the engine, as shown to people.
         simulated: Whether the figures come from a model of a machine.
         notes: More comment lines for the top of every file.
+        means: Candidate id → the study's figures per level, told instead of those of the exported launch alone.
         replace: Remove what earlier exports left in the folder; files that spectune did not write stay.
 
     Returns:
@@ -69,7 +72,7 @@ def export_candidates(
             )
     first = {record.candidate.candidate_id: record for record in reversed(picks)}
     records = [record for record in picks if first[record.candidate.candidate_id] is record]
-    origin = Origin(study, engine, simulated, notes)
+    origin = Origin(study, engine, simulated, notes, means or {})
     names = candidate_names([record.candidate for record in records])
     written = [_write(record, name, folder, origin) for record, name in zip(records, names, strict=True)]
     if replace:

@@ -146,12 +146,14 @@ def _command(recommended: Mapping[str, Any] | None) -> tuple[Command | None, str
 def _tiles(told: Summary, trials: Sequence[Any], rows: Sequence[Any]) -> list[tuple[str, str, str]]:
     """Return (figure, unit or meaning, remark) for the figures worth a glance."""
     tiles = []
-    compared = [row for row in rows if row.get("speedup")]
+    first = told["objectives"][0]["level"] if told["objectives"] else None
+    recommended = (told.get("recommended") or {}).get("candidate_id")
+    compared = [row for row in rows if row.get("speedup") and first in (None, row["level"])]
     if compared:
-        best = max(compared, key=lambda row: row["speedup"][0])
+        best = max(compared, key=lambda row: (row["candidate_id"] == recommended, row["speedup"][0]))
         spread = wording.close_interval(best["speedup"])
         tiles.append(
-            (wording.times(best["speedup"]), f"fastest candidate against the best baseline, at {best['level']}", spread)
+            (wording.times(best["speedup"]), f"{best['label']} against the best baseline, at {best['level']}", spread)
         )
         tiles.append(
             (

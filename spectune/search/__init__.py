@@ -4,7 +4,7 @@ from spectune.search.folder import STUDIES, StudyFolder, all_studies
 from spectune.search.plan import Progress, Stop
 from spectune.search.proposals import Proposer
 from spectune.search.records import Role, Status, Step, TrialRecord
-from spectune.search.study import Ended, open_study, run_study
+from spectune.search.study import Ended, open_prompts, open_study, run_study
 from spectune.search.summary import Summary, summarise
 from spectune.search.watcher import Watcher
 
@@ -22,6 +22,7 @@ __all__ = [
     "TrialRecord",
     "Watcher",
     "all_studies",
+    "open_prompts",
     "open_study",
     "run_study",
     "summarise",

@@ -29,6 +29,11 @@ class PromptFeed:
         """How many prompts of the study have been handed out."""
         return self._dealt
 
+    @property
+    def reused(self) -> int:
+        """How many prompts had to be dealt a second time because there were no others."""
+        return self._stream.reused
+
     def prepare(self, count: int) -> None:
         """Have at least `count` prompts ready."""
         missing = count - len(self._ready)

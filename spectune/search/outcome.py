@@ -40,8 +40,9 @@ def weigh(records: Sequence[TrialRecord], space: SearchSpace) -> Evidence:
     usable = unbiased([r for r in records if measured_values(r, space) is not None])
     kept = [r for r in usable if keeps_bounds(r, space)]
     names = [objective.name for objective in space.objectives]
-    verdict = decide(names, list(_objective_speeds(kept, space)))
-    by_level = decide(space.workload.level_names, list(_decode_speeds(usable)))
+    confirmed = frozenset(r.candidate.candidate_id for r in usable if r.role is Role.CONFIRM)
+    verdict = decide(names, list(_objective_speeds(kept, space)), confirmed=confirmed)
+    by_level = decide(space.workload.level_names, list(_decode_speeds(usable)), confirmed=confirmed)
     return Evidence(usable, verdict, by_level, _recommended(records, kept, verdict, space), _pareto(kept, space))
 
 
@@ -59,10 +60,10 @@ def sentence(evidence: Evidence, space: SearchSpace) -> str:
         return "No answer: nothing was measured that could be compared."
     if decision == "speculation":
         found = [c for c in comparisons(evidence.verdict) if c.candidate_id == candidate.candidate_id]
-        gains = " and ".join(
-            f"{c.speedup.est:.2f} × the {_goal(c.level)} ({c.speedup.lo:.2f}–{c.speedup.hi:.2f})" for c in found
-        )
-        return f"Speculate: {space.label(candidate)} gives {gains} of the best launch without."
+        once = not any(r.role is Role.CONFIRM and r.candidate == candidate for r in evidence.records)
+        caution = " Not confirmed by a second launch." if once else ""
+        gains = " and ".join(map(_gain, found))
+        return f"Speculate: {space.label(candidate)} gives {gains} of the best launch without.{caution}"
     best = [next(iter(level.comparisons), None) for level in evidence.verdict.levels]
     closest = ", ".join(
         f"{label(c.candidate_id, evidence, space)} {c.speedup.est:.2f} × the {_goal(c.level)}"
@@ -77,6 +78,12 @@ def sentence(evidence: Evidence, space: SearchSpace) -> str:
     return f"{lead} ({closest or 'no candidate was measured'})."
 
 
+def _gain(comparison: Comparison) -> str:
+    speedup = comparison.judged
+    words = {"pays": "", "loses": ", slower", "unclear": ", not decided"}[comparison.verdict]
+    return f"{speedup.est:.2f} × the {_goal(comparison.level)} ({speedup.lo:.2f}–{speedup.hi:.2f}{words})"
+
+
 def _goal(objective: str) -> str:
     """Return the name of an objective in words: `decode_speed@c1` is the decode speed at c1."""
     metric, _, level = objective.partition("@")
@@ -89,7 +96,7 @@ def _recommended(
     """Return the finalist where speculation pays for it, otherwise the best baseline."""
     pair = finalists(records, space)
     if pair is not None and verdict.decision == "speculation":
-        paying = [c.candidate_id for c in comparisons(verdict) if c.speedup.lo > 1.0]
+        paying = [c.candidate_id for c in comparisons(verdict) if c.verdict == "pays"]
         if pair[1].candidate_id in paying:
             return pair[1]
         others = [r for r in kept if r.candidate.candidate_id in paying]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +16,8 @@ RETRIES = 2  # of a launch whose failure was not the candidate's fault
 HOPELESS_AFTER = 5  # search launches, all failed
 CONFIRMATION_SHARE = 0.25  # of the budget
 UNLIMITED_CONFIRMATIONS = 10  # launches at most, where only time is limited
-SMALLEST_CONFIRMED_BUDGET = 6  # launches; with fewer, a pair would cost more search than it is worth
+LEAST_CONFIRMATIONS = 4  # one pair says little more than none
+SMALLEST_CONFIRMED_BUDGET = 8  # launches; with fewer, a pair would cost more search than it is worth
 
 
 @dataclass(frozen=True)
@@ -67,11 +69,11 @@ def spent_s(records: Sequence[TrialRecord]) -> float:
 
 
 def kept_for_confirmation(space: SearchSpace) -> int:
-    """Return how many launches of the budget are kept for confirmation: a quarter, in pairs with the baseline."""
+    """Return how many launches are kept for confirmation: a quarter, at least two pairs of candidate and baseline."""
     trials = space.budget.trials
     if trials is None:
         return UNLIMITED_CONFIRMATIONS
-    return 2 * math.ceil(trials / 8) if trials >= SMALLEST_CONFIRMED_BUDGET else 0
+    return max(LEAST_CONFIRMATIONS, 2 * round(trials / 8)) if trials >= SMALLEST_CONFIRMED_BUDGET else 0
 
 
 def next_step(
@@ -94,7 +96,7 @@ def next_step(
         or _hopeless(records)
         or _search(records, space, proposer)
         or _confirmation(records, space)
-        or Stop("every legal candidate has been launched", float(len(records)))
+        or Stop(_exhausted(records, space), float(len(records)))
     )
 
 
@@ -107,20 +109,36 @@ def _hopeless(records: Sequence[TrialRecord]) -> Stop | None:
 
 
 def _search(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> Step | None:
-    """Return the next new candidate, None once confirmation has begun or is due."""
-    if _search_over(records, space) or any(record.role is Role.CONFIRM for record in records):
+    """Return the next new candidate, None once what remains is kept for confirmation."""
+    if _search_over(records, space):
         return None
     proposal = proposer.propose(records)
     return None if proposal is None else Step(len(records), Role.SEARCH, proposal.candidate, proposal.why)
 
 
+def _exhausted(records: Sequence[TrialRecord], space: SearchSpace) -> str:
+    if finalists(records, space) is None:
+        return "no candidate with speculation was measured, so there is nothing to compare"
+    return "every legal candidate has been launched"
+
+
 def _search_over(records: Sequence[TrialRecord], space: SearchSpace) -> bool:
-    """Whether what remains of the budget is kept for confirmation."""
+    """Whether what remains of the budget is needed to confirm the finalists; a budget that is raised is searched on."""
     kept = kept_for_confirmation(space)
-    if not kept:
+    needed = kept - _confirmations(records, finalists(records, space))
+    if needed <= 0:
         return False
-    of_time = (1.0 - CONFIRMATION_SHARE) * _limit_s(space)
-    return len(records) >= _launches(space) - kept or spent_s(records) >= of_time
+    of_time = (1.0 - CONFIRMATION_SHARE * needed / kept) * _limit_s(space)
+    return _launches(space) - len(records) <= needed or spent_s(records) >= of_time
+
+
+def _confirmations(records: Sequence[TrialRecord], pair: tuple[Candidate, Candidate] | None) -> int:
+    """Count the launches that confirm this pair: those of its candidate, and as many of its baseline."""
+    if pair is None:
+        return 0
+    confirming = [record.candidate for record in records if record.role is Role.CONFIRM]
+    baselines, candidates = (confirming.count(candidate) for candidate in pair)
+    return candidates + min(baselines, candidates + 1)
 
 
 def _launches(space: SearchSpace) -> float:
@@ -129,9 +147,9 @@ def _launches(space: SearchSpace) -> float:
 
 def _budget_over(records: Sequence[TrialRecord], space: SearchSpace) -> Stop | None:
     if len(records) >= _launches(space):
-        return Stop(f"the budget of {space.budget.trials} launches is used up", float(len(records)))
+        return Stop(f"the budget of {space.budget.trials} launches is used up")
     if records and spent_s(records) >= _limit_s(space):
-        return Stop(f"the budget of {_limit_s(space) / 3600:.2g} hours is used up", _limit_s(space) / 3600)
+        return Stop(f"the budget of {_limit_s(space) / 3600:.2g} hours is used up")
     return None
 
 
@@ -168,12 +186,11 @@ def _baseline(records: Sequence[TrialRecord], proposer: Proposer) -> Step | Stop
 def _confirmation(records: Sequence[TrialRecord], space: SearchSpace) -> Step | None:
     """Return the finalist and the best baseline in turns; the baseline first, it is what drift would show in."""
     pair = finalists(records, space)
-    made_already = sum(record.role is Role.CONFIRM for record in records)
-    if pair is None or made_already >= kept_for_confirmation(space):
+    if pair is None or _confirmations(records, pair) >= kept_for_confirmation(space):
         return None
     baseline, candidate = pair
-    made = {c: sum(r.role is Role.CONFIRM and r.candidate == c for r in records) for c in pair}
-    chosen = baseline if made[baseline] <= made[candidate] else candidate
+    confirming = [record.candidate for record in records if record.role is Role.CONFIRM]
+    chosen = baseline if confirming.count(baseline) <= confirming.count(candidate) else candidate
     what = "the best baseline" if chosen is baseline else "the finalist"
     return Step(
         len(records), Role.CONFIRM, chosen, f"{what} once more, in turns, since the best of many is partly luck"
@@ -183,9 +200,10 @@ def _confirmation(records: Sequence[TrialRecord], space: SearchSpace) -> Step | 
 def finalists(records: Sequence[TrialRecord], space: SearchSpace) -> tuple[Candidate, Candidate] | None:
     """Return the best candidate without and the best with speculation, None unless both were measured.
 
-    Once confirmation has begun, the pair it began with stays.
+    While a confirmation is under way, the pair it began with stays.
     """
-    confirmed = [record.candidate for record in records if record.role is Role.CONFIRM]
+    under_way = itertools.takewhile(lambda record: record.role is Role.CONFIRM, reversed(records))
+    confirmed = [record.candidate for record in under_way]
     found = []
     for speculative in (False, True):
         begun = [candidate for candidate in confirmed if candidate.speculative is speculative]

@@ -78,7 +78,9 @@ class Proposer:
         seen = {record.candidate.candidate_id for record in records}
         for candidate in self.openings():
             if candidate.candidate_id not in seen:
-                return Proposal(candidate, "first launch of this drafter, with a chain that tells most about it")
+                return Proposal(
+                    candidate, "the first launch of this algorithm and drafter, with a chain that tells most about it"
+                )
         return self._drawn(records, seen) or self._any(seen, len(records))
 
     def all(self) -> Iterator[Candidate]:

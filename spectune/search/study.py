@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spectune.bench.prompt_sources import MixPart, open_workload
+from spectune.bench.prompt_sources import MixPart, Workload, open_workload
 from spectune.bench.prompt_stream import PromptStream
 from spectune.engines.protocol import Engine
-from spectune.errors import SpectuneError
+from spectune.errors import InputProblems, SpectuneError
 from spectune.search.environment import describe_environment
 from spectune.search.feed import PromptFeed
 from spectune.search.folder import StudyFolder
@@ -18,7 +18,7 @@ from spectune.search.proposals import Proposer
 from spectune.search.records import TrialRecord
 from spectune.search.trial import Trial
 from spectune.search.watcher import Watcher
-from spectune.space import SearchSpace
+from spectune.space import SearchSpace, parse_document
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,7 @@ async def run_study(folder: StudyFolder, space: SearchSpace, engine: Engine, wat
     ledger = Ledger(folder.ledger, folder.name, space, records)
     renderer = engine.renderer()
     try:
+        told_of_reuse = False
         feed = PromptFeed(_stream(space, records), renderer, chat_template=space.workload.chat_template)
         while not isinstance(step, Stop):
             watcher.launching(step)
@@ -83,6 +84,11 @@ async def run_study(folder: StudyFolder, space: SearchSpace, engine: Engine, wat
             ledger.finish(record, records)
             records.append(record)
             watcher.finished(record)
+            if feed.reused and not told_of_reuse:
+                told_of_reuse = True
+                watcher.notes(
+                    "the prompts have run out and are sent again: repeated ones may come from the prefix cache"
+                )
             watcher.planned(progress(records, space))
             step = next_step(records, [], space, proposer)
     finally:
@@ -90,7 +96,22 @@ async def run_study(folder: StudyFolder, space: SearchSpace, engine: Engine, wat
     return Ended(records, step)
 
 
-def _stream(space: SearchSpace, records: Sequence[TrialRecord]) -> PromptStream:
+def open_prompts(space: SearchSpace) -> Workload:
+    """Find the prompts a space names; files are meant relative to the space's own folder.
+
+    Raises:
+        InputProblems: For files that cannot be read or hold anything but prompts, with their lines.
+    """
     parts = [MixPart(source.prompts, source.share) for source in space.workload.prompts]
-    workload = open_workload(parts, space.path.parent)
-    return PromptStream(workload, seed=0, start=max((record.prompts_end for record in records), default=0))
+    try:
+        return open_workload(parts, space.path.parent)
+    except InputProblems:
+        raise
+    except SpectuneError as error:
+        where = parse_document(space.text, space.path)
+        raise InputProblems([where.problem(("workload", "prompts"), str(error))]) from None
+
+
+def _stream(space: SearchSpace, records: Sequence[TrialRecord]) -> PromptStream:
+    used = max((record.prompts_end for record in records), default=0)
+    return PromptStream(open_prompts(space), seed=0, start=used)

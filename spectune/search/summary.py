@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from spectune.analysis.estimate import Estimate
+from spectune.analysis.estimate import Estimate, ratio
+from spectune.analysis.measurement import LevelMeasurement
 from spectune.analysis.verdict import Comparison
 from spectune.search.outcome import Evidence, by_candidate, comparisons, sentence, weigh
 from spectune.search.plan import Stop
@@ -42,7 +43,7 @@ def summarise(
         "finished": stop is not None,
         "verdict": evidence.verdict.decision,
         "sentence": sentence(evidence, space),
-        "words": list(evidence.verdict.words),
+        "words": [_named(words, evidence, space) for words in evidence.verdict.words],
         "detectable_effect": effect if math.isfinite(effect) else None,
         "recommended": None if best is None else _launch(best, space),
         "pareto": [record.trial for record in evidence.pareto],
@@ -68,14 +69,12 @@ def summarise(
 
 
 def _candidates(evidence: Evidence, space: SearchSpace) -> Iterable[dict[str, Any]]:
-    groups = by_candidate(evidence.records)
     compared = {(c.candidate_id, c.level): c for c in comparisons(evidence.by_level)}
-    for candidate, group in groups.items():
+    for candidate, group in by_candidate(evidence.records).items():
         for name in space.workload.level_names:
             levels = [level for record in group if (level := record.level(name)) is not None]
             if not levels:
                 continue
-            comparison = compared.get((candidate.candidate_id, name))
             row = {
                 "candidate_id": candidate.candidate_id,
                 "label": space.label(candidate),
@@ -83,36 +82,49 @@ def _candidates(evidence: Evidence, space: SearchSpace) -> Iterable[dict[str, An
                 "num_steps": candidate.num_steps,
                 "level": name,
                 "confirmed": any(record.role is Role.CONFIRM for record in group),
-                "same_mode_ratio": None,
-                **_against_baseline(comparison),
             }
-            yield {**row, "class": "all", **{m: _pooled([getattr(x, m) for x in levels]).to_json() for m in POOLED}}
-            for prompt_class in sorted(levels[0].accept_length_by_class):
-                lengths = [
-                    x.accept_length_by_class[prompt_class] for x in levels if prompt_class in x.accept_length_by_class
-                ]
-                if candidate.speculative:
-                    yield {**row, "class": prompt_class, "accept_length": _pooled(lengths).to_json()}
+            yield row | {"class": "all"} | _figures(levels, compared.get((candidate.candidate_id, name)))
+            for prompt_class in sorted(levels[0].accept_length_by_class) if candidate.speculative else ():
+                found = [x.accept_length_by_class.get(prompt_class) for x in levels]
+                length = _mean([estimate for estimate in found if estimate is not None])
+                yield row | {"class": prompt_class, "accept_length": length.to_json()}
 
 
-POOLED = ("accept_length", "cycle_ms", "decode_speed", "output_throughput")
+def _figures(levels: Sequence[LevelMeasurement], comparison: Comparison | None) -> dict[str, Any]:
+    """Return a candidate's figures at a level, means over its launches that fit together exactly.
 
-
-def _against_baseline(comparison: Comparison | None) -> dict[str, Any]:
+    Speeds are geometric means, as the speedup is; cycle = accept length / speed and break-even = accept length /
+    speedup follow, so that baseline speed × cycle is the break-even.
+    """
+    length = _mean([level.accept_length for level in levels])
+    speed = _geometric_mean([level.decode_speed for level in levels])
+    cycle = ratio(length, speed).scaled(1000.0)
+    figures: dict[str, Any] = {
+        "accept_length": length.to_json(),
+        "decode_speed": speed.to_json(),
+        "output_throughput": _geometric_mean([level.output_throughput for level in levels]).to_json(),
+        "cycle_ms": cycle.to_json(),
+        "same_mode_ratio": None,
+    }
     if comparison is None:
-        return {"speedup": None, "break_even": None, "verdict": None}
-    speedup = comparison.speedup
-    length = comparison.accept_length
-    needed = Estimate.around(
-        comparison.break_even, length / speedup.hi, length / speedup.lo if speedup.lo > 0 else math.inf
-    )
-    verdict = "pays" if speedup.lo > 1.0 else "loses" if speedup.hi < 1.0 else "unclear"
-    return {"speedup": speedup.to_json(), "break_even": needed.to_json(), "verdict": verdict}
+        return figures | {"speedup": None, "baseline_speed": None, "break_even": None, "verdict": None}
+    speedup = comparison.judged
+    return figures | {
+        "speedup": speedup.to_json(),
+        "baseline_speed": speed.est / speedup.est,
+        "break_even": ratio(length, speedup).to_json(),
+        "verdict": comparison.verdict,
+    }
 
 
-def _pooled(estimates: Sequence[Estimate]) -> Estimate:
+def _mean(estimates: Sequence[Estimate]) -> Estimate:
     """Return the mean of a figure over launches, inside the widest of their intervals."""
     mean = math.fsum(e.est for e in estimates) / len(estimates)
+    return Estimate.around(mean, min(e.lo for e in estimates), max(e.hi for e in estimates))
+
+
+def _geometric_mean(estimates: Sequence[Estimate]) -> Estimate:
+    mean = math.exp(math.fsum(math.log(e.est) for e in estimates) / len(estimates))
     return Estimate.around(mean, min(e.lo for e in estimates), max(e.hi for e in estimates))
 
 
@@ -129,6 +141,13 @@ def _launch(record: TrialRecord, space: SearchSpace) -> dict[str, Any]:
         "env": dict(record.command.env),
         "unset": list(record.command.unset),
     }
+
+
+def _named(words: str, evidence: Evidence, space: SearchSpace) -> str:
+    """Return the words with candidates' labels in place of their ids."""
+    for candidate in by_candidate(evidence.records):
+        words = words.replace(candidate.candidate_id, space.label(candidate))
+    return words
 
 
 def _seconds(records: Sequence[TrialRecord]) -> dict[str, float]:

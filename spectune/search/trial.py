@@ -121,7 +121,9 @@ class Trial:
         self._watcher.says("starting the engine")
         try:
             await server.start()
-            await server.wait_ready(self._space.engine.startup_timeout, on_progress=self._watcher.says)
+            await server.wait_ready(
+                self._space.engine.startup_timeout, on_progress=lambda line: self._watcher.says(f"starting: {line}")
+            )
         finally:
             self._clock.startup = time.monotonic() - began
         info = await server_info(server.url)

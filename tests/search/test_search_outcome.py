@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from search_samples import baseline, chain, record, rows, space
 
 from spectune.engines.protocol import Mismatch
@@ -99,3 +101,29 @@ def test_acceptance_is_told_by_class_for_speculation_only() -> None:
     classes = {(r["label"], r["class"]) for r in found["candidates"]}
     assert ("EAGLE3 strong 3,1,4", "code") in classes
     assert all(cls == "all" for label, cls in classes if "no speculation" in label)
+
+
+@given(st.lists(st.floats(50, 500), min_size=1, max_size=3), st.lists(st.floats(50, 500), min_size=1, max_size=3))
+def test_the_arithmetic_of_every_row_fits_together(baselines: list[float], speeds: list[float]) -> None:
+    roles = [Role.BASELINE, Role.CONFIRM, Role.CONFIRM]
+    records = [record(n, baseline(), v, role=role) for n, (v, role) in enumerate(zip(baselines, roles, strict=False))]
+    records += [record(len(records) + n, chain(3), v, accept=2.4) for n, v in enumerate(speeds)]
+    found = summary(records)
+    (plain,) = [r for r in rows(found, "no speculation") if r["level"] == "c1"]
+    (row,) = [r for r in rows(found, "EAGLE3 strong 3,1,4") if r["level"] == "c1" and r["class"] == "all"]
+    assert row["baseline_speed"] == pytest.approx(plain["decode_speed"][0])
+    assert row["baseline_speed"] * row["cycle_ms"][0] / 1000 == pytest.approx(row["break_even"][0])
+    assert row["accept_length"][0] / row["cycle_ms"][0] * 1000 == pytest.approx(row["decode_speed"][0])
+    assert row["decode_speed"][0] / plain["decode_speed"][0] == pytest.approx(row["speedup"][0])
+    assert (row["verdict"] == "pays") == (row["speedup"][1] > 1.0)
+
+
+def test_what_was_launched_once_says_so() -> None:
+    found = summary([record(0, baseline()), record(1, chain(3), 160.0, accept=2.4, ttft_ms=90.0)])
+    assert "Not confirmed by a second launch" in found["sentence"]
+
+
+def test_words_name_candidates_by_their_labels() -> None:
+    found = summary([record(0, baseline()), record(1, chain(3), 160.0, accept=2.4, ttft_ms=90.0)])
+    assert "EAGLE3 strong 3,1,4" in " ".join(found["words"])
+    assert chain(3).candidate_id not in " ".join(found["words"])

@@ -52,6 +52,25 @@ def test_a_quarter_is_kept_for_pairs_of_finalist_and_baseline() -> None:
     assert isinstance(after(records), Stop)
 
 
+def run(records: list[TrialRecord], at: SearchSpace, fast: dict[str, float]) -> list[TrialRecord]:
+    """Make every launch the plan asks for; speeds by candidate id, 100 tok/s for the others."""
+    while isinstance(found := after(records, at), Step):
+        speed = fast.get(found.candidate.candidate_id, 100.0)
+        records = [*records, record(len(records), found.candidate, speed, role=found.role)]
+    return records
+
+
+def test_a_raised_budget_is_searched_with_and_a_new_finalist_confirmed() -> None:
+    first = run([], space(trials=10), {chain(3).candidate_id: 150.0})
+    assert len(first) == 10
+    same = run(first, space(trials=14), {chain(3).candidate_id: 150.0})
+    assert [r.role for r in same[10:]] == [Role.SEARCH] * 4
+    better = step(first, space(trials=18)).candidate
+    new = run(first, space(trials=18), {chain(3).candidate_id: 150.0, better.candidate_id: 200.0})
+    assert [r.role for r in new[10:13]] == [Role.SEARCH] * 3
+    assert [r.candidate for r in new if r.role is Role.CONFIRM].count(better) >= 2
+
+
 def test_no_candidate_is_searched_twice() -> None:
     records = [record(0, baseline())]
     while isinstance(found := after(records), Step) and found.role is Role.SEARCH:
@@ -60,7 +79,7 @@ def test_no_candidate_is_searched_twice() -> None:
     assert len(set(searched)) == len(searched)
 
 
-@pytest.mark.parametrize(("trials", "kept"), [(1, 0), (5, 0), (6, 2), (8, 2), (10, 4), (12, 4), (40, 10)])
+@pytest.mark.parametrize(("trials", "kept"), [(1, 0), (7, 0), (8, 4), (10, 4), (12, 4), (24, 6), (40, 10)])
 def test_share_kept(trials: int, kept: int) -> None:
     assert kept_for_confirmation(space(trials=trials)) == kept
 

@@ -29,7 +29,11 @@ SIGNATURES: tuple[tuple[str, str, str], ...] = (
         "a model or drafter cannot be loaded from where the space says it is",
     ),
     # The drafter does not fit its target.
-    (r"hot_token_id", "drafter", "EAGLE-3 got no drafter of its own (speculative-draft-model-path is missing)"),
+    (
+        r"hot_token_id",
+        "drafter",
+        "EAGLE-3 needs an EAGLE-3 drafter: speculative-draft-model-path is missing or names another kind of model",
+    ),
     (
         (
             r"requires the draft model to share the same vocabulary|does not implement set_eagle3_layers_to_capture|"

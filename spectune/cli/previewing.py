@@ -1,0 +1,98 @@
+"""`spectune search --dry-run`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice, takewhile
+from typing import Any
+
+from spectune.cli.searching import load
+from spectune.cli.terminal import OUT, PROGRESS, print_json
+from spectune.engines.open import missing_models, open_engine, queueing
+from spectune.search import Proposer
+from spectune.search.enumeration import Census, census, legal_candidates
+from spectune.space import Candidate
+
+DONE = 0
+SHOWN_COMMANDS = 3
+
+
+def preview(source: str, *, trials: int | None, as_json: bool) -> int:
+    """Print what is legal, what is folded and excluded by which rule, and the first commands; needs no engine.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        SpectuneError: For everything that is wrong with the file.
+    """
+    space = load(source, trials)
+    engine = open_engine(space)
+    with PROGRESS.status("counting the legal candidates"):
+        counted = census(space, engine)
+        plain = sum(1 for _ in takewhile(lambda candidate: not candidate.speculative, legal_candidates(space, engine)))
+    first = list(dict.fromkeys(_first(Proposer(space, engine))))
+    commands = [(c, engine.command(c, host="127.0.0.1", port=30000).shell()) for c in first]
+    notes = [*queueing(space, engine), *dict.fromkeys(note for c in first for note in engine.notes(c))]
+    missing = [str(problem) for problem in (*engine.missing(), *missing_models(space, engine))]
+    if as_json:
+        print_json(
+            {
+                "space": space.name,
+                "engine": engine.title,
+                "raw": counted.raw,
+                "legal": {
+                    "speculation": counted.candidates - plain,
+                    "no_speculation": plain,
+                    "total": counted.candidates,
+                },
+                "folded": dict(counted.folded),
+                "excluded": dict(counted.excluded),
+                "forbidden": dict(counted.forbidden),
+                "starts_with": [
+                    {"label": space.label(c), "candidate_id": c.candidate_id, "command": text} for c, text in commands
+                ],
+                "notes": notes,
+                "missing": missing,
+            }
+        )
+        return DONE
+    budget = space.budget.trials or "any number of"
+    _say(f"{space.name}: {counted.candidates:,} legal candidates of {counted.raw:,} combinations, {plain} of them "
+         f"without speculation; the budget allows {budget} launches")  # fmt: skip
+    _print_census(counted)
+    for candidate, text in commands:
+        _say(f"\n# {space.label(candidate)}\n{text}")
+    for note in notes:
+        _say(f"\nnote: {note}")
+    if missing:
+        _say("\nTo launch these, this machine lacks:")
+        for problem in missing:
+            _say(f"  {problem}")
+    return DONE
+
+
+def _print_census(counted: Census) -> None:
+    if counted.merged:
+        _say(f"{counted.merged:,} combinations are another's candidate, rewritten or made equal by:")
+        _print_counts(counted.folded)
+    if counted.excluded:
+        _say(f"{counted.excluded.total():,} combinations are never launched, because SGLang refuses or dies of them:")
+        _print_counts(counted.excluded)
+    if counted.forbidden:
+        _say(f"{counted.forbidden.total():,} candidates are forbidden by the file:")
+        _print_counts(counted.forbidden)
+
+
+def _print_counts(counts: Mapping[str, int]) -> None:
+    for rule, count in sorted(counts.items(), key=lambda entry: -entry[1]):
+        _say(f"  {count:>10,}  {rule}")
+
+
+def _first(proposer: Proposer) -> Iterator[Candidate]:
+    yield proposer.baseline()
+    yield from islice(proposer.openings(), SHOWN_COMMANDS - 1)
+
+
+def _say(text: Any) -> None:
+    OUT.print(text, markup=False, soft_wrap=True)
