@@ -32,6 +32,12 @@ CHOSEN_FOR: dict[str, tuple[str | None, str | None, str | None]] = {
     "MiMoV2FlashForCausalLM": (None, "fa4", None),
     **dict.fromkeys(DEEPSEEK, (None, "trtllm_mla", None)),
 }
+HYBRID = (
+    "Qwen3NextForCausalLM", "Qwen3_5ForConditionalGeneration", "Qwen3_5MoeForConditionalGeneration",
+    "InternS2PreviewForConditionalGeneration", "InternS2MobiusForConditionalGeneration",
+)  # fmt: skip
+DETERMINISTIC_MLA = ("ascend", "fa3", "fa4", "triton")
+DETERMINISTIC = ("ascend", "fa3", "fa4", "flashinfer", "intel_xpu", "triton")
 MULTI_LAYER = ("Step3p5ForCausalLM", "MiMoV2ForCausalLM", "MiMoV2FlashForCausalLM", "GigaChat35ForCausalLM")
 PAGES = {
     "flashmla": ((64,), 64), "trtllm_mla": ((32, 64), 64), "cutedsl_mla": ((32, 64), 64),
@@ -69,6 +75,19 @@ def general_choice(state: State) -> str:
     if capability == BLACKWELL and chain and settled:
         return "trtllm_mha"
     return "triton" if state.model.sinks else "flashinfer"
+
+
+def hybrid_choice(state: State) -> dict[str, Any]:
+    """Return backend and page size of a hybrid linear-attention model on Blackwell (model_overrides/qwen3_5.py)."""
+    paged = general_choice(state) == "trtllm_mha" and (state.algorithm is not None or state.on("disable-radix-cache"))
+    return {n.ATTENTION: "trtllm_mha", n.PAGE: 64} if paged else {n.ATTENTION: "triton", n.PAGE: 1}
+
+
+def deterministic_choice(state: State) -> str:
+    """Return the backend for deterministic inference where none is named."""
+    if state.capability in (BLACKWELL, BLACKWELL_PRO):
+        return "triton" if state.model.mla else "flashinfer"
+    return "fa3"
 
 
 def _served_by(state: State, backend: str) -> bool:

@@ -48,8 +48,8 @@ CHECKS = (
     Rule(
         "unified-memory-topk", "reject", lambda s: s.on("enable-unified-memory") and s.get(n.TOPK) not in (None, 1),
         lambda s: ("AssertionError: --enable-unified-memory supports a linear draft chain only "
-                   "(--speculative-eagle-topk in {None, 1}); tree verify relocates accepted tokens one at a time inside the target pool, which "
-                   "the unified pool's page-granular move_kv_cache cannot express. Got "
+                   "(--speculative-eagle-topk in {None, 1}); tree verify relocates accepted tokens one at a time "
+                   "inside the target pool, which the unified pool's page-granular move_kv_cache cannot express. Got "
                    f"--speculative-eagle-topk={s.get(n.TOPK)!r}."), "R20 kv_cache_hook.py:600", READ,
         advice="top-k 1", since="0.5.23",
     ),
