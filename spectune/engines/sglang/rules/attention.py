@@ -71,9 +71,17 @@ ATTENTION = (
         "deterministic-mla", "reject",
         lambda s: s.on("enable-deterministic-inference") and s.model.mla
         and s.get(n.ATTENTION) not in (None, *backends.DETERMINISTIC_MLA),
-        lambda s: (f"ValueError: Currently only {list(backends.DETERMINISTIC_MLA)} attention backends are supported for "
-                   f"deterministic inference with absorbed-MLA models. But you're using {s.get(n.ATTENTION)}."),
+        lambda s: (f"ValueError: Currently only {list(backends.DETERMINISTIC_MLA)} attention backends are supported "
+                   f"for deterministic inference with absorbed-MLA models. But you're using {s.get(n.ATTENTION)}."),
         "attention_hook.py:643", RAN, advice="triton", since="0.5.22",
+    ),
+    Rule(
+        "deterministic-mla-fa4", "reject",
+        lambda s: s.on("enable-deterministic-inference") and s.model.mla and s.get(n.ATTENTION) == "fa4"
+        and s.capability not in (None, BLACKWELL),
+        "ValueError: Deterministic inference with absorbed-MLA models on the fa4 attention backend requires "
+        "SM100/SM110: it runs absorbed MLA, whose qv argument flash_attn.cute only implements on those archs.",
+        "attention_hook.py:648", RAN, advice="fa3 or triton", since="0.5.22",
     ),
     Rule(
         "same-backends", "rewrite",
