@@ -62,6 +62,7 @@ CHOICES: dict[str, tuple[float, tuple[Any, ...]]] = {
     "cuda-graph-bs-decode": (0.15, ((1, 2, 4), (1, 8, 64))),
     "kv-cache-dtype": (0.1, ("fp8_e5m2", "fp8_e4m3")),
     "disable-overlap-schedule": (0.1, (True,)),
+    "enable-deterministic-inference": (0.05, (True,)),
 }
 MODELS = ("model-path", "speculative-draft-model-path")
 COMPARED = (

@@ -46,6 +46,15 @@ SINK_ARCHITECTURES = frozenset(
 )
 
 
+# Served as text models unless --enable-multimodal is given (configs/model_config.py:692).
+TEXT_BY_DEFAULT = frozenset(
+    {
+        "Gemma3ForConditionalGeneration", "Llama4ForConditionalGeneration", "Step3VLForConditionalGeneration",
+        "InklingForConditionalGeneration",
+    }
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Model:
     """A target or draft model.
@@ -107,4 +116,4 @@ class Model:
     @property
     def multimodal(self) -> bool:
         """Whether it has a vision part; SGLang keeps memory for it and captures no prefill graphs."""
-        return isinstance(self.config.get("vision_config"), Mapping)
+        return self.architecture not in TEXT_BY_DEFAULT and isinstance(self.config.get("vision_config"), Mapping)

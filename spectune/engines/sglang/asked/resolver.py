@@ -10,6 +10,7 @@ import json
 import logging
 import sys
 
+import torch
 from sglang.srt.arg_groups import memory_hook
 from sglang.srt.arg_groups.overrides import resolved_view
 from sglang.srt.arg_groups.validation_hook import check_server_args
@@ -29,13 +30,13 @@ PROBE_MEMORY = memory_hook.get_device_memory_capacity
 DEFAULT_PREFILL = cuda_graph_config.default_prefill_backend
 
 
-def platform_facts(capability: int) -> dict[str, bool]:
+def platform_facts(capability: int) -> dict[str, object]:
     """Return what SGLang would find out about a CUDA GPU of this compute capability."""
     return {
         "is_cuda": True, "is_sm90": capability == 90, "is_hopper_with_cuda_12_3": capability == 90,
         "is_sm100": capability == 100, "is_sm100_or_sm110": capability == 100, "is_sm110": False,
         "is_sm120": capability == 120, "is_blackwell": capability in (100, 120), "has_flashinfer": True,
-        "has_amx": False,
+        "has_amx": False, "device_sm": capability, "device_capability": (capability // 10, 0),
     }  # fmt: skip
 
 
@@ -67,7 +68,9 @@ def main() -> None:
             memory_hook.get_device_memory_capacity = PROBE_MEMORY
             cuda_graph_config.default_prefill_backend = DEFAULT_PREFILL
             if machine is not None:
-                stack.enter_context(override_platform(**platform_facts(machine["compute_capability"])))
+                capability = machine["compute_capability"]
+                stack.enter_context(override_platform(**platform_facts(capability)))
+                torch.cuda.get_device_capability = lambda _device=None, tens=capability // 10: (tens, 0)
                 memory_hook.get_device_memory_capacity = lambda _device, mib=machine["memory_mib"]: mib
                 cuda_graph_config.default_prefill_backend = lambda: "breakable"
             said = answer(question["argv"])

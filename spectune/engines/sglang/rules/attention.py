@@ -15,6 +15,18 @@ ATTENTION = (
         sets=lambda s: {n.PAGE: 64 * (s.model.integer("index_kpool") or 1)},
     ),
     Rule(
+        "dsa-kv-dtype", "reject",
+        lambda s: s.model.dsa and not s.cpu and s.get("kv-cache-dtype") not in ("auto", "bf16", "bfloat16", "fp8_e4m3"),
+        "AssertionError: DeepSeek DSA only supports bf16/bfloat16 or fp8_e4m3 kv_cache_dtype", "overrides.py:541", RAN,
+        advice="fp8_e4m3 or bfloat16",
+    ),
+    Rule(
+        "hybrid-attention", "rewrite",
+        lambda s: s.model.architecture in backends.HYBRID and s.capability == BLACKWELL and s.get(n.ATTENTION) is None,
+        "hybrid linear attention has its own backend and page size here", "qwen3_5.py:26", RAN,
+        sets=backends.hybrid_choice,
+    ),
+    Rule(
         "model-attention", "rewrite",
         lambda s: s.capability is not None and backends.unset(s) and backends.model_choice(s) is not None,
         lambda s: f"{s.model.architecture} runs on {backends.model_choice(s)} here",
@@ -40,6 +52,36 @@ ATTENTION = (
         and s.get(n.ATTENTION) not in backends.LLAMA4,
         lambda s: ("AssertionError: fa3, aiter, triton, ascend, trtllm_mha or intel_xpu is required for Llama4 model "
                    f"but got {s.get(n.ATTENTION)}"), "R24 model_hook.py:615", READ,
+    ),
+    Rule(
+        "deterministic-attention", "rewrite",
+        lambda s: s.on("enable-deterministic-inference") and s.get(n.ATTENTION) is None and s.capability is not None,
+        "deterministic inference has its own default backend", "overrides.py:1093", RAN,
+        sets=lambda s: {n.ATTENTION: backends.deterministic_choice(s)}, since="0.5.22",
+    ),
+    Rule(
+        "deterministic-backends", "reject",
+        lambda s: s.on("enable-deterministic-inference")
+        and s.get(n.ATTENTION) not in (None, *backends.DETERMINISTIC),
+        lambda s: (f"ValueError: Currently only {list(backends.DETERMINISTIC)} attention backends are supported for "
+                   f"deterministic inference, but you explicitly specified '{s.get(n.ATTENTION)}'."),
+        "overrides.py:1117", RAN, advice="triton", since="0.5.22",
+    ),
+    Rule(
+        "deterministic-mla", "reject",
+        lambda s: s.on("enable-deterministic-inference") and s.model.mla
+        and s.get(n.ATTENTION) not in (None, *backends.DETERMINISTIC_MLA),
+        lambda s: (f"ValueError: Currently only {list(backends.DETERMINISTIC_MLA)} attention backends are supported "
+                   f"for deterministic inference with absorbed-MLA models. But you're using {s.get(n.ATTENTION)}."),
+        "attention_hook.py:643", RAN, advice="triton", since="0.5.22",
+    ),
+    Rule(
+        "deterministic-mla-fa4", "reject",
+        lambda s: s.on("enable-deterministic-inference") and s.model.mla and s.get(n.ATTENTION) == "fa4"
+        and s.capability not in (None, BLACKWELL),
+        "ValueError: Deterministic inference with absorbed-MLA models on the fa4 attention backend requires "
+        "SM100/SM110: it runs absorbed MLA, whose qv argument flash_attn.cute only implements on those archs.",
+        "attention_hook.py:648", RAN, advice="fa3 or triton", since="0.5.22",
     ),
     Rule(
         "same-backends", "rewrite",

@@ -19,17 +19,25 @@ DEEPSEEK = frozenset(
         "Glm5NextForConditionalGeneration", "HYV4ForCausalLM", "LongcatFlashForCausalLM", "Dots3NoteForCausalLM",
     }
 )  # fmt: skip
+# These ask for fa3 from Ampere on, whatever split backends are named.
+AMPERE_ON = ("Olmo2ForCausalLM", "Exaone4ForCausalLM", "ExaoneMoEForCausalLM", "ExaoneMoeForCausalLM")
 # Architecture → backend on Hopper, on Blackwell (SM100), elsewhere on CUDA; None leaves it to the general rule.
 CHOSEN_FOR: dict[str, tuple[str | None, str | None, str | None]] = {
     "GptOssForCausalLM": ("fa3", "trtllm_mha", "triton"),
     "Llama4ForConditionalGeneration": ("fa3", "trtllm_mha", "triton"),
     "Llama4ForCausalLM": ("fa3", "trtllm_mha", "triton"),
-    "Olmo2ForCausalLM": ("fa3", "trtllm_mha", "triton"),
+    **dict.fromkeys(AMPERE_ON, ("fa3", "trtllm_mha", "fa3")),
     "Step3p5ForCausalLM": ("fa3", "fa4", "fa4"),
     "MiMoV2ForCausalLM": (None, "fa4", None),
     "MiMoV2FlashForCausalLM": (None, "fa4", None),
     **dict.fromkeys(DEEPSEEK, (None, "trtllm_mla", None)),
 }
+HYBRID = (
+    "Qwen3NextForCausalLM", "Qwen3_5ForConditionalGeneration", "Qwen3_5MoeForConditionalGeneration",
+    "InternS2PreviewForConditionalGeneration", "InternS2MobiusForConditionalGeneration",
+)  # fmt: skip
+DETERMINISTIC_MLA = ("ascend", "fa3", "fa4", "triton")
+DETERMINISTIC = ("ascend", "fa3", "fa4", "flashinfer", "intel_xpu", "triton")
 MULTI_LAYER = ("Step3p5ForCausalLM", "MiMoV2ForCausalLM", "MiMoV2FlashForCausalLM", "GigaChat35ForCausalLM")
 PAGES = {
     "flashmla": ((64,), 64), "trtllm_mla": ((32, 64), 64), "cutedsl_mla": ((32, 64), 64),
@@ -38,14 +46,18 @@ PAGES = {
 
 
 def unset(state: State) -> bool:
-    """Whether nobody has named an attention backend yet."""
-    return all(state.get(name) is None for name in (n.ATTENTION, n.PREFILL_ATTENTION, n.DECODE_ATTENTION))
+    """Whether nobody has named the attention backend that the model's choice would stand in for."""
+    common_only = state.model.architecture in (*LLAMA4_ARCHITECTURES, *AMPERE_ON)
+    names = (n.ATTENTION,) if common_only else (n.ATTENTION, n.PREFILL_ATTENTION, n.DECODE_ATTENTION)
+    return all(state.get(name) is None for name in names)
 
 
 def model_choice(state: State) -> str | None:
     """Return the backend SGLang prefers for the model's architecture, None without a preference."""
     if state.model.dsa:
         return "dsa"
+    if (state.model.architecture or "").startswith("Exaone") and state.model.text("sliding_window_pattern") is None:
+        return None
     row = CHOSEN_FOR.get(state.model.architecture or "", (None, None, None))
     return row[{HOPPER: 0, BLACKWELL: 1}.get(state.capability or 0, 2)]
 
@@ -63,6 +75,19 @@ def general_choice(state: State) -> str:
     if capability == BLACKWELL and chain and settled:
         return "trtllm_mha"
     return "triton" if state.model.sinks else "flashinfer"
+
+
+def hybrid_choice(state: State) -> dict[str, Any]:
+    """Return backend and page size of a hybrid linear-attention model on Blackwell (model_overrides/qwen3_5.py)."""
+    paged = general_choice(state) == "trtllm_mha" and (state.algorithm is not None or state.on("disable-radix-cache"))
+    return {n.ATTENTION: "trtllm_mha", n.PAGE: 64} if paged else {n.ATTENTION: "triton", n.PAGE: 1}
+
+
+def deterministic_choice(state: State) -> str:
+    """Return the backend for deterministic inference where none is named."""
+    if state.capability in (BLACKWELL, BLACKWELL_PRO):
+        return "triton" if state.model.mla else "flashinfer"
+    return "fa3"
 
 
 def _served_by(state: State, backend: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spectune.engines.sglang.rules import names as n
-from spectune.engines.sglang.rules.rule import LAUNCHED, READ, Rule
+from spectune.engines.sglang.rules.rule import RAN, READ, Rule
 from spectune.engines.sglang.rules.state import State
 
 TREE_ALGORITHM = "allreduce:tree"
@@ -59,7 +59,7 @@ UNWISE = (
     Rule(
         "cpu-speculates", "note", lambda s: s.cpu and s.eagle and s.backends == ("intel_amx", "intel_amx"),
         "on a processor without AMX, SGLang falls back to torch_native, which has no drafter; spectune's CPU runtime "
-        "keeps intel_amx", "overrides.py:1303", LAUNCHED,
+        "keeps intel_amx", "overrides.py:1303", RAN,
     ),
 )
 # fmt: on
