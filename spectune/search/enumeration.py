@@ -84,11 +84,11 @@ class _Split:
 
     @classmethod
     def of(cls, branch: Branch, engine: Engine) -> _Split:
-        free = tuple(parameter for parameter in branch.parameters if parameter.is_environment)
-        ruled = [parameter for parameter in branch.parameters if not parameter.is_environment]
-        names = engine.draft_names([parameter.name for parameter in ruled])
-        draft = tuple(parameter for parameter in ruled if parameter.name in names)
-        return cls(draft, tuple(parameter for parameter in ruled if parameter.name not in names), free)
+        names = engine.draft_names([parameter.name for parameter in branch.parameters])
+        draft = tuple(parameter for parameter in branch.parameters if parameter.name in names)
+        others = [parameter for parameter in branch.parameters if parameter.name not in names]
+        free = tuple(parameter for parameter in others if parameter.is_environment)
+        return cls(draft, tuple(parameter for parameter in others if not parameter.is_environment), free)
 
     def groups(self, engine: Engine) -> tuple[Counter[str], list[_Group]]:
         """Return by which rules drafts are excluded whatever else is chosen, and the others in groups."""

@@ -16,6 +16,7 @@ from spectune.engines.sglang.log_signatures import SIGNATURES
 from spectune.engines.sglang.machine import count_gpus
 from spectune.engines.sglang.model_config import Model
 from spectune.engines.sglang.options import SHIPPED_VERSION, Options
+from spectune.engines.sglang.overlap import VARIABLE as OVERLAP_VARIABLE
 from spectune.engines.sglang.rules import ALGORITHM
 from spectune.engines.sglang.rules.folding import Rulebook, nearest_legal
 from spectune.engines.sglang.rules.judging import Finding
@@ -24,6 +25,7 @@ from spectune.errors import Problem
 from spectune.serving import EngineFailed, Failure
 from spectune.space import Candidate, is_speculative
 
+COUPLED_VARIABLES = frozenset({f"env.{OVERLAP_VARIABLE}"})  # decides whether an older SGLang takes a tree
 RUNTIME_PREFIX = "runtime:"
 MODEL_ARGUMENTS = ("model-path", "tokenizer-path", "speculative-draft-model-path", "speculative-draft-model")
 # Reported in another form than they were passed in, or only meaningful to the launcher.
@@ -104,8 +106,8 @@ class SGLangEngine:
         return rest.illegal or joined(draft, rest)
 
     def draft_names(self, names: Collection[str]) -> frozenset[str]:
-        """Return S, K, N and the algorithm; all names where SGLang couples these to others."""
-        return self._rules.draft_names(names)
+        """Return S, K, N, the algorithm and an older SGLang's overlap variable; all where rules couple them to more."""
+        return self._rules.draft_names(names) | (COUPLED_VARIABLES & frozenset(names))
 
     def draft_part(self, values: Assignment) -> Part:
         """Judge S, K, N and the algorithm, whatever else is chosen."""
