@@ -9,6 +9,7 @@ from typing import Any
 
 from spectune import files
 from spectune.engines.sglang.space_spelling import in_canonical_spelling
+from spectune.errors import SpectuneError
 from spectune.export import ExportedFiles, export_candidates
 from spectune.report import write_report
 from spectune.search import Stop, StudyFolder, Summary, TrialRecord, summarise
@@ -52,10 +53,20 @@ def study_space(folder: StudyFolder) -> SearchSpace:
 
 def remembered_stop(folder: StudyFolder) -> Stop | None:
     """Return why the study ended, None when it has not."""
-    if not folder.summary_file.exists():
+    try:
+        stop = files.read_json(folder.summary_file)["stop"]
+        return Stop(str(stop["reason"]), stop["figure"])
+    except (SpectuneError, KeyError, TypeError):  # not finished, or damaged: the summary is derived, and written anew
         return None
-    stop = files.read_json(folder.summary_file).get("stop")
-    return None if stop is None else Stop(stop["reason"], stop["figure"])
+
+
+def study_environment(folder: StudyFolder) -> dict[str, Any]:
+    """Return what is known of the machine a study ran on; nothing where its file is gone or damaged."""
+    try:
+        environment = study_environment(folder)
+    except SpectuneError:
+        return {}
+    return environment if isinstance(environment, dict) else {}
 
 
 def deliver(
@@ -71,8 +82,10 @@ def deliver(
     Raises:
         SpectuneError: When a file cannot be read or written.
     """
-    environment = files.read_json(folder.root / "environment.json")
-    summary = summarise(records, space, stop, name=folder.name, engine=environment.get("engine", "unknown"))
+    environment = study_environment(folder)
+    summary = summarise(
+        records, space, stop, name=folder.name, engine=str(environment.get("engine", "an unknown engine"))
+    )
     files.write_json(folder.summary_file, summary)
     path = report_file or REPORTS / f"{folder.name}.html"
     report = write_report(summary, records, environment, space.text, path)

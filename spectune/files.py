@@ -19,6 +19,8 @@ def write_whole(path: Path, content: str | bytes, *, executable: bool = False) -
     Raises:
         SpectuneError: When the disk is full, read-only or the folder is not writable; the old content is kept.
     """
+    if not path.name:
+        raise SpectuneError(f"cannot write {path}: it does not name a file")
     data = content.encode("utf-8") if isinstance(content, str) else content
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:

@@ -205,3 +205,6 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output left; that is not an error of ours
         sys.exit(DONE)
+    except OSError as error:  # the current folder is gone, the output device is full, …
+        print(f"spectune: {error}", file=sys.stderr)
+        sys.exit(BAD_INPUT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from typing import Any
 
@@ -12,6 +13,9 @@ PIPE_WIDTH = 120  # characters; a pipe has no width of its own
 
 
 def _console(*, stderr: bool) -> Console:
+    stream = sys.stderr if stderr else sys.stdout
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="replace")  # a terminal without τ shows a question mark
     console = Console(stderr=stderr, highlight=False)
     if not console.is_terminal:
         console.width = PIPE_WIDTH

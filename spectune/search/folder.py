@@ -26,7 +26,10 @@ def check_name(name: str) -> str:
         SpectuneError: When it holds anything but letters, digits, dot, dash and underscore.
     """
     if not _NAME.fullmatch(name):
-        raise SpectuneError(f"a study's name is made of letters, digits, '.', '-' and '_', but got {name!r}")
+        raise SpectuneError(
+            f"a study's name is made of letters, digits, '.', '-' and '_', or is the path of an existing study, "
+            f"but got {name!r}"
+        )
     return name
 
 
@@ -42,8 +45,8 @@ class StudyFolder:
 
     @classmethod
     def named(cls, name: str) -> StudyFolder:
-        """Return the folder of a study by its name, or by the path of its folder."""
-        if "/" in name and Path(name).is_dir():
+        """Return the folder of a study by its name, or by the path of a folder that holds one."""
+        if "/" in name and (Path(name) / "space.yaml").is_file():
             return cls(Path(name))
         return cls(STUDIES / check_name(name))
 
@@ -115,6 +118,8 @@ class StudyFolder:
     def open_trial(self, step: Step) -> Path:
         """Make an empty folder for a launch and write down what is about to be launched."""
         folder = self.trial_folder(step.trial, step.role)
+        if (folder / "result.json").exists():
+            raise SpectuneError(f"{folder} holds a finished launch, which is never overwritten")
         shutil.rmtree(folder, ignore_errors=True)  # an interrupted launch of the same number is made again
         content = {
             "schema": SCHEMA, "trial": step.trial, "role": step.role.value, "why": step.why,
@@ -133,9 +138,15 @@ class StudyFolder:
         Raises:
             SpectuneError: When a record is damaged, naming its file.
         """
-        found = sorted((self.root / "trials").glob("[0-9]*/result.json"))
-        records = [TrialRecord.from_json(files.read_json(path), str(path)) for path in found]
-        return sorted(records, key=lambda record: record.trial)
+        found: dict[int, tuple[Path, TrialRecord]] = {}
+        for path in sorted((self.root / "trials").glob("[0-9]*/result.json")):
+            record = TrialRecord.from_json(files.read_json(path), str(path))
+            if record.trial in found:
+                raise SpectuneError(
+                    f"{path} and {found[record.trial][0]} are both trial {record.trial}; move one of them away"
+                )
+            found[record.trial] = (path, record)
+        return [record for _, (_, record) in sorted(found.items())]
 
     def interrupted(self) -> list[Step]:
         """Return the launches that were begun and never finished."""
@@ -143,15 +154,13 @@ class StudyFolder:
         for path in sorted((self.root / "trials").glob("[0-9]*/candidate.json")):
             if (path.parent / "result.json").exists():
                 continue
-            content = files.read_json(path)
-            check_schema(content, str(path))
             try:
+                content = files.read_json(path)
+                check_schema(content, str(path))
                 candidate = Candidate.from_json(content)
-                steps.append(Step(content["trial"], Role(content["role"]), candidate, content["why"]))
-            except (KeyError, TypeError, ValueError) as error:
-                raise SpectuneError(
-                    f"{path} is damaged ({error}); move its folder away and run the search again"
-                ) from None
+                steps.append(Step(int(content["trial"]), Role(content["role"]), candidate, str(content["why"])))
+            except (SpectuneError, KeyError, TypeError, ValueError):
+                continue  # nothing was measured yet: the plan decides anew what to launch under this number
         return steps
 
 

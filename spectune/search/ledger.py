@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Ledger:
-    """The Optuna study in `study.db`: one Optuna trial per launch, with the same number."""
+    """The Optuna study in `study.db`: one Optuna trial per launch."""
 
     def __init__(self, file: Path, name: str, space: SearchSpace, records: Sequence[TrialRecord]) -> None:
         """Open the storage and bring it up to the records.
@@ -40,19 +40,32 @@ class Ledger:
     def begin(self, step: Step) -> None:
         """Enter a launch that is about to be made."""
         params = stored_params(step.candidate, searched(self._space))
-        self._study.enqueue_trial(params, user_attrs=dict(attributes(step.candidate, step.role.value)))
         fixed = {p.name: distribution(p) for p in searched(self._space) if p.name in params}
-        self._running = self._study.ask(fixed)
-        assert self._running.number == step.trial, "one Optuna trial per launch, in order"
+        with self._writing():
+            self._study.enqueue_trial(params, user_attrs=dict(attributes(step.candidate, step.role.value)))
+            self._running = self._study.ask(fixed)
 
     def finish(self, record: TrialRecord, earlier: Sequence[TrialRecord]) -> None:
         """Enter what came of the launch that was begun last."""
         assert self._running is not None, "begin comes first"
         values, constraints = values_and_constraints(record, self._space, earlier)
-        for key, value in constraints.items():
-            self._running.set_constraint(key, value)
-        self._study.tell(self._running, values)
+        with self._writing():
+            for key, value in constraints.items():
+                self._running.set_constraint(key, value)
+            self._study.tell(self._running, values)
         self._running = None
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Turn whatever the database driver raises into one sentence; records are on disk before anything is told."""
+        try:
+            yield
+        except Exception as error:
+            cause = getattr(error.__cause__ or error, "orig", None) or error.__cause__ or error
+            reason = (str(cause).splitlines() or [type(cause).__name__])[0]
+            raise SpectuneError(
+                f"cannot write {self._file}: {reason}; finished launches are kept: mend this and search again"
+            ) from error
 
     def _up_to_date(self, records: Sequence[TrialRecord]) -> Study | None:
         """Return the stored study if it holds exactly these launches."""
@@ -71,11 +84,9 @@ class Ledger:
         for leftover in self._file.parent.glob(self._file.name + "*"):
             with contextlib.suppress(OSError):
                 leftover.unlink()
-        try:
+        with self._writing():
             study = self._open()
             study.add_trials(as_trials(records, self._space))
-        except Exception as error:
-            raise SpectuneError(f"cannot write {self._file}: {error}; make room or choose another folder") from error
         return study
 
     def _open(self) -> Study:

@@ -87,7 +87,7 @@ def next_step(
         space: The search space with its budget.
         proposer: Where new candidates come from.
     """
-    again = next((step for step in interrupted if step.trial == len(records)), None)
+    again = interrupted[0] if interrupted else None
     return (
         _budget_over(records, space)
         or again
@@ -98,6 +98,12 @@ def next_step(
         or _confirmation(records, space)
         or Stop(_exhausted(records, space), float(len(records)))
     )
+
+
+def next_number(records: Sequence[TrialRecord]) -> int:
+    """Return the lowest number no finished launch has: a record that was taken away leaves a gap to fill."""
+    taken = {record.trial for record in records}
+    return next(number for number in itertools.count() if number not in taken)
 
 
 def _hopeless(records: Sequence[TrialRecord]) -> Stop | None:
@@ -113,7 +119,7 @@ def _search(records: Sequence[TrialRecord], space: SearchSpace, proposer: Propos
     if _search_over(records, space):
         return None
     proposal = proposer.propose(records)
-    return None if proposal is None else Step(len(records), Role.SEARCH, proposal.candidate, proposal.why)
+    return None if proposal is None else Step(next_number(records), Role.SEARCH, proposal.candidate, proposal.why)
 
 
 def _exhausted(records: Sequence[TrialRecord], space: SearchSpace) -> str:
@@ -171,7 +177,7 @@ def _retry(records: Sequence[TrialRecord]) -> Step | None:
         return None
     assert last.failure is not None
     why = f"again, since the failure was not the candidate's ({last.failure.failure_class})"
-    return Step(len(records), last.role, last.candidate, why)
+    return Step(next_number(records), last.role, last.candidate, why)
 
 
 def _baseline(records: Sequence[TrialRecord], proposer: Proposer) -> Step | Stop | None:
@@ -180,7 +186,9 @@ def _baseline(records: Sequence[TrialRecord], proposer: Proposer) -> Step | Stop
     failed = [record for record in records if record.role is Role.BASELINE]
     if failed:
         return Stop(f"there is nothing to compare with: {_common_cause(failed)}", answered=False)
-    return Step(len(records), Role.BASELINE, proposer.baseline(), "no speculation, the measure of everything else")
+    return Step(
+        next_number(records), Role.BASELINE, proposer.baseline(), "no speculation, the measure of everything else"
+    )
 
 
 def _confirmation(records: Sequence[TrialRecord], space: SearchSpace) -> Step | None:

@@ -124,7 +124,9 @@ class TrialRecord:
         """
         check_schema(content, source)
         try:
-            seconds = {name: content["seconds"][name] for name in ("startup", "measuring", "shutdown", "total")}
+            seconds = {
+                name: _number(content["seconds"][name]) for name in ("startup", "measuring", "shutdown", "total")
+            }
             failure = None
             if content["failure_class"] is not None:
                 failure = Failure(
@@ -132,22 +134,46 @@ class TrialRecord:
                 )
             command = content["command"]
             return cls(
-                trial=content["trial"],
+                trial=_count(content["trial"]),
                 role=Role(content["role"]),
                 candidate=Candidate.from_json(content),
-                launch_index=content["launch_index"],
-                why=content["why"],
-                started_at=content["started_at"],
+                launch_index=_count(content["launch_index"]),
+                why=_words(content["why"]),
+                started_at=_words(content["started_at"]),
                 status=Status(content["status"]),
                 seconds=Seconds(**seconds),
-                command=LaunchCommand(tuple(command["argv"]), command["env"], tuple(command["unset"])),
-                prompts_end=content["prompts_end"],
+                command=LaunchCommand(
+                    tuple(map(_words, command["argv"])),
+                    {_words(name): _words(value) for name, value in command["env"].items()},
+                    tuple(map(_words, command["unset"])),
+                ),
+                prompts_end=_count(content["prompts_end"]),
                 failure=failure,
                 suspect=tuple(Mismatch(**entry) for entry in content["suspect"]),
                 levels=tuple(LevelMeasurement.from_json(level) for level in content["levels"]),
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except SpectuneError as error:
+            raise SpectuneError(f"{source} is damaged: {error}; {REMEDY}") from None
+        except (KeyError, TypeError, ValueError, AttributeError, AssertionError) as error:
             raise SpectuneError(f"{source} is damaged ({type(error).__name__}: {error}); {REMEDY}") from None
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise TypeError(f"a count must be a whole number, but got {value!r}")
+    return value
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"a time must be a number, but got {value!r}")
+    return float(value)
+
+
+def _words(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"a text must be a string, but got {value!r}")
+    return value
 
 
 REMEDY = "move its trial folder away and the same search command measures that launch again"

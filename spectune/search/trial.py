@@ -136,7 +136,7 @@ class Trial:
     async def _measure(self, server: Server, client: GenerateClient, level: Level) -> None:
         workload = self._space.workload
         self._watcher.says(f"{level.name}: preparing prompts")
-        self._feed.prepare(PROMPTS_AHEAD)
+        await asyncio.to_thread(self._feed.prepare, PROMPTS_AHEAD)
         if not await client.flush_cache():
             self._watcher.notes(f"the engine did not empty its prefix cache before {level.name}")
         plan = LevelPlan(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import optuna
@@ -10,6 +11,7 @@ from optuna.trial import TrialState
 from search_samples import baseline, chain, record, space
 
 from spectune.engines.protocol import Mismatch
+from spectune.errors import SpectuneError
 from spectune.search.ledger import Ledger
 from spectune.search.records import Role, Step, TrialRecord
 from spectune.search.values import LAUNCH
@@ -86,6 +88,15 @@ def test_a_storage_that_differs_is_made_anew(tmp_path: Path, damage: str) -> Non
         Ledger(path, "s", space(), records).begin(Step(3, Role.SEARCH, chain(2), "never finished"))
     Ledger(path, "s", space(), records)
     assert summary(stored(path)) == before
+
+
+def test_a_storage_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "study.db"
+    ledger = Ledger(path, "s", space(), [])
+    sqlite3.connect(path).execute("DROP TABLE trials")
+    with pytest.raises(SpectuneError, match="finished launches are kept") as raised:
+        ledger.begin(Step(0, Role.BASELINE, baseline(), "x"))
+    assert "\n" not in str(raised.value)
 
 
 def test_an_agreeing_storage_is_left_alone(tmp_path: Path) -> None:

@@ -144,6 +144,13 @@ def test_an_exhausted_space_goes_on_to_confirmation() -> None:
     assert (found.role, found.candidate.speculative) == (Role.CONFIRM, False)
 
 
+def test_a_record_that_was_taken_away_leaves_a_gap_that_is_filled() -> None:
+    records = [record(0, baseline()), record(2, chain(2)), record(3, chain(1))]
+    assert step(records).trial == 1
+    begun = Step(1, Role.SEARCH, chain(4), "begun before the crash")
+    assert after(records, interrupted=[begun]) == begun
+
+
 def test_finalists_keep_the_bounds_if_any_does() -> None:
     records = [
         record(0, baseline()),

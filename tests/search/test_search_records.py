@@ -52,6 +52,28 @@ def test_the_contract_of_result_json() -> None:
     assert ok["seconds"]["own"] == pytest.approx(40 - 12 - 20 - 2)
 
 
+def test_a_finished_launch_is_never_overwritten(tmp_path: Path) -> None:
+    folder = StudyFolder(tmp_path)
+    folder.write_result(record(1, chain(3)))
+    with pytest.raises(SpectuneError, match="never overwritten"):
+        folder.open_trial(Step(1, Role.SEARCH, chain(2), "by mistake"))
+    assert folder.records() == [record(1, chain(3))]
+
+
+def test_two_records_of_one_number_are_both_named(tmp_path: Path) -> None:
+    folder = StudyFolder(tmp_path)
+    folder.write_result(record(1, chain(3)))
+    folder.write_result(record(1, chain(3), role=Role.CONFIRM))
+    with pytest.raises(SpectuneError, match=r"0001-confirm.*0001"):
+        folder.records()
+
+
+def test_an_interrupted_launch_that_cannot_be_read_is_left_to_the_plan(tmp_path: Path) -> None:
+    folder = StudyFolder(tmp_path)
+    (folder.open_trial(Step(0, Role.BASELINE, baseline(), "x")) / "candidate.json").write_text("rubbish")
+    assert folder.interrupted() == []
+
+
 def test_a_launch_that_was_begun_and_not_finished_is_known(tmp_path: Path) -> None:
     folder = StudyFolder(tmp_path)
     begun = Step(2, Role.SEARCH, chain(4), "why not")
@@ -67,6 +89,10 @@ def test_a_launch_that_was_begun_and_not_finished_is_known(tmp_path: Path) -> No
         ("[]", "not a spectune record"),
         ('{"schema": 99}', "upgrade spectune"),
         ('{"schema": 1}', "is damaged"),
+        (json.dumps(record(0, baseline()).to_json() | {"trial": "0"}), "whole number"),
+        (json.dumps(record(0, baseline()).to_json() | {"seconds": {"startup": "x"}}), "must be a number"),
+        (json.dumps(record(0, baseline()).to_json() | {"command": {"argv": [1], "env": {}, "unset": []}}), "string"),
+        (json.dumps(record(0, baseline()).to_json() | {"values": {"speculative-num-steps": 3}}), "changed on disk"),
     ],
 )
 def test_a_damaged_record_is_one_sentence_with_its_file(content: str, words: str, tmp_path: Path) -> None:
@@ -115,7 +141,7 @@ def test_two_spectunes_never_run_one_study(tmp_path: Path) -> None:
     assert third.stdout == ""
 
 
-@pytest.mark.parametrize("name", ["", "a/b", "..", "-x", "a b", "x" * 101])
+@pytest.mark.parametrize("name", ["", "a/b", "..", "-x", "a b", "x" * 101, "/tmp", "./"])
 def test_names_that_are_no_folder_names_are_refused(name: str) -> None:
     with pytest.raises(SpectuneError):
         StudyFolder.named(name)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
@@ -17,6 +20,8 @@ from typing import IO, Any
 from spectune.engines.sglang.options import Options
 from spectune.errors import SpectuneError
 
+VERSION = re.compile(r"\d+(\.\w+)*([+-][\w.]+)?")
+LOADING_S, RENDERING_S = 600.0, 120.0  # a tokenizer that takes longer hangs
 VERSION_QUERY = "import importlib.metadata as m; print(m.version('sglang'))"
 
 
@@ -47,7 +52,8 @@ class Interpreter:
             SpectuneError: It does not answer in time.
         """
         asked = self._ask(["-c", VERSION_QUERY], timeout_s)
-        return (asked.stdout.strip() or None) if asked.returncode == 0 else None
+        answer = asked.stdout.strip()
+        return answer if asked.returncode == 0 and VERSION.fullmatch(answer) else None
 
     def options(self, version: str, cache: Path, timeout_s: float = 300.0) -> Options:
         """Return its SGLang's launch options; asks its parser once per version (seconds), then reads `cache`.
@@ -82,11 +88,14 @@ class Interpreter:
         return hashlib.sha256(where.encode()).hexdigest()[:12]
 
     def _ask(self, arguments: Sequence[str], timeout_s: float) -> subprocess.CompletedProcess[str]:
-        process = subprocess.Popen(
-            [self.python, *arguments],
-            env=self.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            text=True, errors="replace", start_new_session=True,
-        )  # fmt: skip
+        try:
+            process = subprocess.Popen(
+                [self.python, *arguments],
+                env=self.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                text=True, errors="replace", start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            raise SpectuneError(f"{self.python} cannot be run: {error.strerror or error} (engine.python)") from None
         try:
             output, errors = process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:
@@ -121,21 +130,36 @@ class Tokenizer:
             SpectuneError: When the tokenizer cannot be loaded or refuses a prompt.
         """
         if not self._loaded:
-            self._answer()  # the line that says the tokenizer is loaded
+            self._answer(LOADING_S)  # the line that says the tokenizer is loaded
             self._loaded = True
-        self._pipe(self._process.stdin).write(json.dumps({"chat": chat_template, "prompts": list(prompts)}) + "\n")
-        self._pipe(self._process.stdin).flush()
-        ids: list[list[int]] = self._answer()["ids"]
+        with contextlib.suppress(OSError):  # its process has ended: there will be no answer, which says so
+            self._pipe(self._process.stdin).write(json.dumps({"chat": chat_template, "prompts": list(prompts)}) + "\n")
+            self._pipe(self._process.stdin).flush()
+        ids: list[list[int]] = self._answer(RENDERING_S)["ids"]
         return ids
 
     def close(self) -> None:
         """End the process; it holds nothing worth waiting for."""
-        self._process.kill()
-        self._process.communicate()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError):  # what was still to be flushed has no reader
+                self._pipe(pipe).close()
 
-    def _answer(self) -> dict[str, Any]:
-        line = self._pipe(self._process.stdout).readline()
-        answer: dict[str, Any] = json.loads(line) if line else {"error": "its process ended without an answer"}
+    def _answer(self, within_s: float) -> dict[str, Any]:
+        """Read one line; the process is ended when it does not come in time, which also ends the reading."""
+        timer = threading.Timer(within_s, self._process.kill)
+        timer.start()
+        try:
+            line = self._pipe(self._process.stdout).readline()
+        finally:
+            timer.cancel()
+        answer: dict[str, Any]
+        try:
+            answer = json.loads(line)
+        except ValueError:
+            answer = {"error": f"its process ended, or hung for {within_s:g} s, without an answer"}
         if "error" in answer:
             raise SpectuneError(f"the tokenizer of {self._model} cannot be used: {answer['error']}")
         return answer

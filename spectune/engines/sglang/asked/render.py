@@ -4,9 +4,19 @@ Reads one JSON line per batch from standard input, `{"chat": bool, "prompts": [t
 each with one line, `{"ids": [[int, …], …]}` or `{"error": "…"}`. Ends when standard input closes.
 """
 
+import ctypes
 import json
 import os
+import signal
 import sys
+
+
+def end_with_the_asker() -> None:
+    """Have the kernel end this process when spectune is killed, also while it loads (PR_SET_PDEATHSIG)."""
+    asker = os.getppid()
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    if os.getppid() != asker:
+        sys.exit(1)
 
 
 def load(model: str, trust_remote_code: bool):
@@ -32,6 +42,7 @@ def render(tokenizer, prompt, chat: bool) -> list[int]:
 
 def main() -> None:
     """Serve until standard input closes. argv: model path, "1" or "0" for trust-remote-code."""
+    end_with_the_asker()
     # Libraries print to standard output while they load; the answers need a channel of their own.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
