@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from spectune.errors import Problem
 from spectune.serving import EngineFailed, Failure
-from spectune.space import Candidate
+from spectune.space import Candidate, Value
 
 Assignment = Mapping[str, Any]
 """Raw values by parameter name, before the engine's rules have been applied."""
@@ -53,6 +53,28 @@ class Illegal:
 
     rule: str
     reason: str
+
+
+@dataclass(frozen=True)
+class Part:
+    """What an engine's rules say of some of an assignment's values, whatever the others are.
+
+    Attributes:
+        items: Names and values in canonical form, sorted by name.
+        folded_by: Rules that rewrote or dropped values on the way there.
+        illegal: Why no candidate with this part is launched.
+        key: Of a draft part: all that the rest has to know of it.
+    """
+
+    items: tuple[tuple[str, Value], ...]
+    folded_by: tuple[str, ...] = ()
+    illegal: Illegal | None = None
+    key: Any = None
+
+
+def joined(draft: Part, rest: Part) -> Candidate:
+    """Return the candidate of two parts that are both legal."""
+    return Candidate(tuple(sorted(draft.items + rest.items)))
 
 
 @dataclass(frozen=True)
@@ -100,6 +122,21 @@ class Engine(Protocol):
 
     def canonical(self, assignment: Assignment) -> Candidate | Illegal:
         """Return the one candidate that stands for every assignment the engine would treat alike."""
+        ...
+
+    def draft_names(self, names: Collection[str]) -> frozenset[str]:
+        """Return which of a space's parameters make up the draft part of an assignment; the others are its rest.
+
+        `canonical` is the two parts together: `draft_part` of the one and `rest_part` of the other beside its key.
+        """
+        ...
+
+    def draft_part(self, values: Assignment) -> Part:
+        """Judge the draft part of an assignment."""
+        ...
+
+    def rest_part(self, key: Any, values: Assignment) -> Part:
+        """Judge the rest of an assignment beside any draft part with this key."""
         ...
 
     def repaired(self, assignment: Assignment) -> Assignment:

@@ -11,7 +11,15 @@ from spectune.space.labels import drafter_name
 from spectune.space.loading import load_space, parse_space
 from spectune.space.locating import find_space_file, shipped_spaces
 from spectune.space.metrics import METRICS, Direction, Metric
-from spectune.space.names import ALGORITHM, DRAFTER, EAGLE_TOPK, NO_SPECULATION, NUM_DRAFT_TOKENS, NUM_STEPS
+from spectune.space.names import (
+    ALGORITHM,
+    DRAFTER,
+    EAGLE_TOPK,
+    NO_SPECULATION,
+    NUM_DRAFT_TOKENS,
+    NUM_STEPS,
+    is_speculative,
+)
 from spectune.space.parameters import IntegerRange, Parameter
 from spectune.space.schema import SCHEMA, SpaceFile
 from spectune.space.space import Branch, SearchSpace
@@ -59,6 +67,7 @@ __all__ = [
     "drafter_name",
     "find_space_file",
     "format_duration",
+    "is_speculative",
     "load_space",
     "parse_condition",
     "parse_document",

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from spectune.engines.protocol import Assignment, Illegal, LaunchCommand, Mismatch
-from spectune.engines.sglang import arguments, rules
+from spectune.engines.protocol import Assignment, Illegal, LaunchCommand, Mismatch, Part, joined
+from spectune.engines.sglang import arguments
 from spectune.engines.sglang.interpreter import Interpreter, Tokenizer
 from spectune.engines.sglang.log_signatures import SIGNATURES
 from spectune.engines.sglang.machine import count_gpus
+from spectune.engines.sglang.options import SHIPPED_VERSION
+from spectune.engines.sglang.rules import ALGORITHM
+from spectune.engines.sglang.rules.folding import Rulebook, nearest_legal
 from spectune.errors import Problem
 from spectune.serving import EngineFailed, Failure
-from spectune.space import Candidate
+from spectune.space import Candidate, is_speculative
 
 RUNTIME_PREFIX = "runtime:"
 MODEL_ARGUMENTS = ("model-path", "tokenizer-path", "speculative-draft-model-path", "speculative-draft-model")
@@ -88,12 +91,28 @@ class SGLangEngine:
 
     def canonical(self, assignment: Assignment) -> Candidate | Illegal:
         """Return the one candidate that stands for every assignment SGLang would treat alike."""
-        values = rules.fold(assignment, self._base)
-        return rules.illegality({**self._base, **values}) or Candidate.of(values)
+        names = self.draft_names(assignment.keys())
+        draft = self.draft_part({name: value for name, value in assignment.items() if name in names})
+        if draft.illegal is not None:
+            return draft.illegal
+        rest = self.rest_part(draft.key, {name: value for name, value in assignment.items() if name not in names})
+        return rest.illegal or joined(draft, rest)
+
+    def draft_names(self, names: Collection[str]) -> frozenset[str]:
+        """Return S, K, N and the algorithm; all names where SGLang couples these to others."""
+        return self._rules.draft_names(names)
+
+    def draft_part(self, values: Assignment) -> Part:
+        """Judge S, K, N and the algorithm, whatever else is chosen."""
+        return self._rules.draft_part(values)
+
+    def rest_part(self, key: Any, values: Assignment) -> Part:
+        """Judge everything else beside any draft with this key."""
+        return self._rules.rest_part(key, values)
 
     def repaired(self, assignment: Assignment) -> Assignment:
         """Return the assignment with N moved into the bounds that S and K set."""
-        return rules.nearest_legal(assignment)
+        return nearest_legal(assignment)
 
     def command(self, candidate: Candidate, *, host: str, port: int, nccl_port: int | None = None) -> LaunchCommand:
         """Return the launch with every argument explicit on which a default could silently differ."""
@@ -119,7 +138,7 @@ class SGLangEngine:
             if not _same(asked, server_info[key]):
                 found.append(Mismatch(name, asked, server_info[key]))
         if not candidate.speculative and server_info.get("speculative_algorithm") not in (None, "NONE"):
-            found.append(Mismatch(rules.ALGORITHM, None, server_info["speculative_algorithm"]))
+            found.append(Mismatch(ALGORITHM, None, server_info["speculative_algorithm"]))
         return found
 
     def classify(self, failed: EngineFailed) -> Failure:
@@ -132,9 +151,14 @@ class SGLangEngine:
         return Tokenizer(self.interpreter, model, trust_remote_code=bool(self.fixed.get("trust-remote-code")))
 
     @cached_property
+    def _rules(self) -> Rulebook:
+        return Rulebook(self._base, self.env, self.version or SHIPPED_VERSION)
+
+    @cached_property
     def _base(self) -> dict[str, Any]:
         """The arguments of a launch of which the candidate names none."""
-        return self._complete({})
+        fixed_draft = {name: value for name, value in self.fixed.items() if is_speculative(name)}
+        return {**self._complete({}), **fixed_draft}
 
     def _complete(self, values: Mapping[str, Any]) -> dict[str, Any]:
         return arguments.complete(values, self.fixed, cuda=self.cuda, most_running=self.most_running)

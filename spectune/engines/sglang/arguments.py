@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from spectune.engines.sglang import rules
+from spectune.engines.sglang.rules.folding import algorithm_of
+from spectune.engines.sglang.rules.names import ALGORITHM
 
 # SGLang chooses these by GPU size, by whether speculation is on, or by whether another flag was given at all;
 # two candidates that leave them out may differ in more than what was searched (facts §2.7).
@@ -34,11 +35,11 @@ def complete(values: Mapping[str, Any], fixed: Mapping[str, Any], *, cuda: bool,
         most_running: Requests the workload keeps running at its busiest level.
     """
     arguments = {**fixed, **values}
-    algorithm = rules.algorithm_of(arguments)
+    algorithm = algorithm_of(arguments)
     if algorithm is None:
         arguments = {name: value for name, value in arguments.items() if not name.startswith("speculative-")}
     else:
-        arguments[rules.ALGORITHM] = algorithm
+        arguments[ALGORITHM] = algorithm
     arguments.setdefault("max-running-requests", max(SPECULATIVE_RUNNING_REQUESTS, most_running))
     if cuda:
         split = {"prefill-attention-backend", "decode-attention-backend"} <= arguments.keys()

@@ -1,0 +1,95 @@
+"""What SGLang's rules ask of a model: read from its config.json, never from its weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+# SGLang has no single test for multi-head latent attention: it lists architectures (configs/model_config.py:1362-1515).
+MLA_ARCHITECTURES = frozenset(
+    """
+    DeepseekV2ForCausalLM DeepseekV3ForCausalLM DeepseekV32ForCausalLM DeepseekV3ForCausalLMNextN
+    Glm4MoeLiteForCausalLM GlmMoeDsaForCausalLM Glm5NextForConditionalGeneration LongcatFlashForCausalLM
+    HYV4ForCausalLM DotsVLMForCausalLM Dots3NoteForCausalLM MistralLarge3ForCausalLM MistralLarge3ForCausalLMEagle
+    KimiK25ForConditionalGeneration Eagle3DeepseekV2ForCausalLM GigaChat35ForCausalLM MiniCPM3ForCausalLM
+    KimiVLForConditionalGeneration KimiLinearForCausalLM KimiK3LinearForCausalLM KimiK3ForConditionalGeneration
+    BailingMoeV2_5ForCausalLM BailingMoeV3ForCausalLM BailingMoeV3VLForConditionalGeneration SarvamMLAForCausalLM
+    """.split()
+)
+MLA_WITH_RANK = frozenset({"PixtralForConditionalGeneration", "DeepseekVL2ForCausalLM"})
+# DeepSeek sparse attention, where the config also has `index_topk` (configs/model_config.py:191).
+DSA_ARCHITECTURES = frozenset(
+    """
+    DeepseekV3ForCausalLM DeepseekV32ForCausalLM MistralLarge3ForCausalLM PixtralForConditionalGeneration
+    GlmMoeDsaForCausalLM Glm5NextForConditionalGeneration LongcatFlashForCausalLM Dots3NoteForCausalLM HYV4ForCausalLM
+    """.split()
+)
+# Multimodal architectures that keep their prefill graphs (configs/model_config.py:2501).
+MULTIMODAL_PREFILL_GRAPHS = frozenset(
+    """
+    MiniMaxM3SparseForConditionalGeneration Cohere2VisionForConditionalGeneration Glm5NextForConditionalGeneration
+    InternS2MobiusForConditionalGeneration PaddleOCRVLForConditionalGeneration Qwen3_5ForConditionalGeneration
+    Qwen3_5MoeForConditionalGeneration Qwen4ExpForConditionalGeneration MuseGlimmerForConditionalGeneration
+    MuseSparkForConditionalGeneration KimiK3ForConditionalGeneration KimiK25ForConditionalGeneration
+    MiniMaxM3SparseForCausalLM
+    """.split()
+)
+SINK_ARCHITECTURES = frozenset(
+    {"GptOssForCausalLM", "GraniteSWAForCausalLM", "GraniteMoeSWAForCausalLM", "IQuestQ1ForCausalLM"}
+)
+
+
+@dataclass(frozen=True)
+class Model:
+    """A target or draft model.
+
+    Attributes:
+        architecture: First of the config's `architectures`; None when nothing is known of the model.
+        mla: Whether SGLang runs it with multi-head latent attention.
+        config: The whole config.json.
+    """
+
+    architecture: str | None
+    mla: bool
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Model:
+        """Return the model a config.json describes."""
+        named = config.get("architectures")
+        architecture = str(named[0]) if isinstance(named, list | tuple) and named else None
+        ranked = cls(architecture, False, config).text("kv_lora_rank") is not None
+        mla = architecture in MLA_ARCHITECTURES or (architecture in MLA_WITH_RANK and ranked)
+        return cls(architecture, mla, config)
+
+    @classmethod
+    def unknown(cls) -> Model:
+        """Return a model of which nothing is known; rules that ask about it do not apply."""
+        return cls(None, False)
+
+    def text(self, key: str) -> Any:
+        """Return a value of the language model's part of the config; None when it is not there."""
+        nested = self.config.get("text_config")
+        inner = nested.get(key) if isinstance(nested, Mapping) else None
+        return self.config.get(key) if inner is None else inner
+
+    def integer(self, key: str) -> int | None:
+        """Return a whole number of the language model's part of the config."""
+        value = self.text(key)
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+    @property
+    def dsa(self) -> bool:
+        """Whether it has DeepSeek's sparse attention."""
+        return self.architecture in DSA_ARCHITECTURES and self.text("index_topk") is not None
+
+    @property
+    def sinks(self) -> bool:
+        """Whether it has attention sinks, which flashinfer does not serve."""
+        return self.architecture in SINK_ARCHITECTURES or bool(self.text("learnable_sink"))
+
+    @property
+    def multimodal(self) -> bool:
+        """Whether it has a vision part; SGLang keeps memory for it and captures no prefill graphs."""
+        return isinstance(self.config.get("vision_config"), Mapping)

@@ -1,0 +1,203 @@
+"""What resolves and then dies, serves nonsense or runs otherwise than meant: the resolver lets all of this pass."""
+
+from __future__ import annotations
+
+from spectune.engines.sglang.rules import names as n
+from spectune.engines.sglang.rules.eagle import draft_token_bounds
+from spectune.engines.sglang.rules.rule import LAUNCHED, RAN, READ, Rule
+from spectune.engines.sglang.rules.state import State
+
+INT32 = 2**31
+FLAT_OFFSETS = frozenset({"flashinfer", "triton", "aiter"})
+TREE_ALGORITHM = "allreduce:tree"
+
+
+def draft_backend(state: State, *, extend: bool = False) -> str | None:
+    """Return the attention backend the drafter decodes with, or extends with after a verify."""
+    prefill, decode = state.backends
+    target = prefill if extend and state.get(n.ATTENTION_MODE) != "decode" else decode
+    return state.get(n.DRAFT_ATTENTION) or target
+
+
+def _outside_tree(state: State) -> bool:
+    steps, topk, tokens = state.triple
+    if not state.eagle or state.on(n.ADAPTIVE) or None in (steps, topk, tokens):
+        return False
+    if steps < 1 or topk < 1:
+        return True
+    least, most = draft_token_bounds(steps, topk)
+    return not least <= tokens <= most
+
+
+def _outside_tree_text(state: State) -> str:
+    steps, topk, tokens = state.triple
+    if steps < 1 or topk < 1:
+        return f"steps {steps} and top-k {topk} must both be at least 1"
+    least, most = draft_token_bounds(steps, topk)
+    return f"{tokens} draft tokens with {steps} steps and top-k {topk}: {least} to {most} can be filled"
+
+
+def chain_only(state: State) -> tuple[str, str] | None:
+    """Return the first role whose attention backend takes one branch only, None when all take trees."""
+    prefill, decode = state.backends
+    roles = (("prefill", prefill), ("decode", decode), ("draft", draft_backend(state)))
+    found = ((role, backend) for role, backend in roles if backend in n.CHAIN_ONLY)
+    if (hit := next(found, None)) is None and state.model.mla and (state.get(n.STEPS) or 0) > 1:
+        hit = ("draft", "flashinfer") if draft_backend(state) == "flashinfer" else None
+    return hit
+
+
+def _unpaged(state: State) -> set[str]:
+    """Return the backends that cannot serve a branching draft with pages, wherever they are used."""
+    if not (state.eagle and state.tree and int(state.get(n.PAGE) or 1) > 1):
+        return set()
+    return {str(b) for b in (*state.backends, draft_backend(state)) if b is not None} - set(n.PAGED_TREE)
+
+
+def _undraftable(state: State) -> str | None:
+    """Return an attention backend that SGLang has no drafter for."""
+    roles = [draft_backend(state, extend=True)] + ([draft_backend(state)] if (state.get(n.STEPS) or 0) > 1 else [])
+    return next((role for role in roles if role is not None and role not in n.DRAFT_BACKENDS), None)
+
+
+def _overflow(state: State) -> bool:
+    context = state.get("context-length") or state.model.integer("max_position_embeddings")
+    running = state.get(n.RUNNING)
+    if not state.eagle or context is None or running is None or draft_backend(state) not in FLAT_OFFSETS:
+        return False
+    return int(running) // state.number("attn-dp-size") * int(state.get(n.TOPK) or 1) * int(context) >= INT32
+
+
+def _vocabularies(state: State, *, reduced: bool) -> tuple[int, int] | None:
+    """Return the two vocabulary sizes where both are known and differ."""
+    if state.draft is None:
+        return None
+    own = state.draft.integer("draft_vocab_size") if reduced else None
+    sizes = state.model.integer("vocab_size"), own or state.draft.integer("vocab_size")
+    return None if None in sizes or sizes[0] == sizes[1] else sizes  # type: ignore[return-value]
+
+
+def _no_draft_graphs(state: State) -> bool:
+    """Whether attention data parallelism leaves the drafter without a batch size it may capture."""
+    sizes = (state.get(n.DECODE_GRAPH) or {}).get("bs")
+    if not (state.eagle and state.attention_dp and sizes) or state.values[n.DECODE_GRAPH]["backend"] == "disabled":
+        return False
+    width = state.number("tp-size") // state.number("attn-dp-size")
+    return all(size % width for size in sizes)
+
+
+def _uncaptured(state: State) -> bool:
+    graph, running = state.get(n.DECODE_GRAPH) or {}, state.get(n.RUNNING)
+    if running is None or graph.get("backend") == "disabled" or graph.get("max_bs") is None or state.cpu:
+        return False
+    return int(running) // state.number("attn-dp-size") > int(graph["max_bs"])
+
+
+def _tree_nccl(state: State) -> bool:
+    return state.env.get("NCCL_ALGO", "").strip().lower() == "tree" and state.number("tp-size") > 1
+
+
+# fmt: off
+AFTERWARDS = (
+    Rule(
+        "draft-tokens-missing", "die", lambda s: s.eagle and s.tree and s.get(n.DRAFT_TOKENS) is None,
+        "a branching draft without speculative-num-draft-tokens resolves, but cannot run", "R4", RAN,
+        advice="pass speculative-num-draft-tokens",
+    ),
+    Rule(
+        "tree-bounds", "die", _outside_tree, _outside_tree_text, "R5 eagle_utils.py:100", READ,
+        advice="2 ≤ N ≤ 1 + K + (S−1)·K²",
+    ),
+    Rule(
+        "topk-backend", "die", lambda s: s.eagle and s.tree and chain_only(s) is not None,
+        lambda s: "the {} attention backend {} takes top-k 1 only".format(*(chain_only(s) or ())),
+        "R7 trtllm_mha_backend.py:267, flashmla_backend.py:608, flashinfer_mla_backend.py:1196", READ,
+        advice="top-k 1, or triton, flashinfer (not with MLA) or fa3 in every role",
+    ),
+    Rule(
+        "topk-page-split", "die", lambda s: bool(_unpaged(s)),
+        lambda s: f"top-k {s.get(n.TOPK)} with page size {s.get(n.PAGE)} does not run on {', '.join(sorted(_unpaged(s)))}",
+        "R7", READ, advice="page-size 1, or flashinfer, fa3 or triton in every role",
+    ),
+    Rule(
+        "draft-backend", "die", lambda s: s.eagle and _undraftable(s) is not None,
+        lambda s: f"EAGLE is not supported in attention backend {_undraftable(s)}", "section 1, draft_utils.py:96", READ,
+        advice="name another speculative-draft-attention-backend",
+    ),
+    Rule(
+        "draft-mla", "die",
+        lambda s: s.eagle and s.draft is not None and s.draft.architecture is not None and not s.draft.mla
+        and not s.model.mla and draft_backend(s) in ("trtllm_mla", "cutedsl_mla"),
+        lambda s: f"{draft_backend(s)} backend requires MLA model (use_mla_backend=True).", "R7 draft_utils.py:358", READ,
+        advice="name another speculative-draft-attention-backend",
+    ),
+    Rule(
+        "offset-overflow", "die", _overflow,
+        "kv_indices flat offset would overflow int32; reduce batch/topk/context", "R6 spec_utils.py:298", READ,
+        advice="fewer running requests, smaller top-k or context-length",
+    ),
+    Rule(
+        "no-drafter", "die",
+        lambda s: s.eagle and s.get(n.DRAFT_MODEL) is None and s.model.architecture is not None,
+        lambda s: f"{s.algorithm} on {s.model.architecture} has no draft model", "section 1.1", READ,
+        advice="pass speculative-draft-model-path",
+    ),
+    Rule(
+        "standalone-vocabulary", "die",
+        lambda s: s.algorithm == "STANDALONE" and _vocabularies(s, reduced=False) is not None,
+        lambda s: ("STANDALONE speculative decoding requires the draft model to share the same vocabulary as the target "
+                   "model: {} against {} tokens".format(*(_vocabularies(s, reduced=False) or ()))),
+        "R8 standalone_worker_v2.py:185", READ, advice="a drafter of the same family",
+    ),
+    Rule(
+        "rejection-vocabulary", "die",
+        lambda s: s.eagle and s.on(n.REJECTION) and _vocabularies(s, reduced=True) is not None,
+        lambda s: "rejection sampling needs a drafter with the target's vocabulary: {} against {} tokens".format(
+            *(_vocabularies(s, reduced=True) or ())), "R11 eagle_worker_v2.py:260", READ,
+        advice="leave rejection sampling off with this drafter",
+    ),
+    Rule(
+        "draft-graph-sizes", "die", _no_draft_graphs,
+        "no captured batch size is a multiple of the attention tensor-parallel size: AssertionError: capture_bs=[...]",
+        "section 3, base_cuda_graph_runner.py:104", READ, advice="add such a size to cuda-graph-bs-decode",
+    ),
+    Rule(
+        "uncaptured-batches", "unwise", _uncaptured,
+        lambda s: (f"{s.get(n.RUNNING)} requests may run, but graphs end at "
+                   f"{(s.get(n.DECODE_GRAPH) or {}).get('max_bs')}: larger batches run eagerly"),
+        "section 3, decode_cuda_graph_runner.py:887", READ, advice="raise cuda-graph-max-bs-decode",
+    ),
+    Rule(
+        "token-map-unused", "unwise", lambda s: s.algorithm == "EAGLE3" and s.get("speculative-token-map") is not None,
+        "EAGLE3 ignores speculative-token-map", "R13 eagle_worker_v2.py:323", READ,
+    ),
+    Rule(
+        "nccl-tree", "unwise", _tree_nccl,
+        "NCCL has no Tree for AllGather: NCCL_ALGO=Tree alone can end tensor parallelism in 'invalid usage'",
+        "docs of NCCL_ALGO", READ, advice=f"NCCL_ALGO={TREE_ALGORITHM}",
+    ),
+    Rule(
+        "gpu-uuids", "unwise",
+        lambda s: s.env.get("CUDA_VISIBLE_DEVICES", "").upper().startswith(("GPU-", "MIG-")) and s.number("tp-size") > 1,
+        "SGLang's custom all-reduce reads CUDA_VISIBLE_DEVICES as numbers", "section 1.3, custom_all_reduce_utils.py:475",
+        READ, advice="name GPUs by index",
+    ),
+    Rule(
+        "forced-acceptance", "unwise",
+        lambda s: s.env.get("SGLANG_SIMULATE_ACC_LEN", "-1").replace(".", "", 1).isdigit()
+        and float(s.env["SGLANG_SIMULATE_ACC_LEN"]) > 0,
+        "SGLANG_SIMULATE_ACC_LEN forces acceptance: outputs and speeds are not the model's", "section 1.3", READ,
+        advice="unset it",
+    ),
+    Rule(
+        "spec-v2-gone", "note", lambda s: "SGLANG_ENABLE_SPEC_V2" in s.env,
+        "SGLANG_ENABLE_SPEC_V2 does not exist any more: the V2 workers always run", "section 1.1", READ, since="0.5.15",
+        advice="unset it",
+    ),
+    Rule(
+        "cpu-speculates", "note", lambda s: s.cpu and s.eagle and s.backends == ("intel_amx", "intel_amx"),
+        "on a processor without AMX, SGLang falls back to torch_native, which has no drafter; spectune's CPU runtime "
+        "keeps intel_amx", "overrides.py:1303", LAUNCHED,
+    ),
+)
+# fmt: on

@@ -1,0 +1,75 @@
+"""What SGLang checks of the resolved arguments before it starts anything (arg_groups/validation_hook.py)."""
+
+from __future__ import annotations
+
+from spectune.engines.sglang.rules import names as n
+from spectune.engines.sglang.rules.rule import RAN, READ, Rule
+from spectune.engines.sglang.rules.state import State
+
+LORA_ALGORITHMS = frozenset({"NGRAM", "EAGLE", "EAGLE3", "DFLASH", "DSPARK"})
+
+
+def _pipeline_spec(state: State) -> bool:
+    return state.env.get("SGLANG_ENABLE_PP_SPEC", "0").lower() in {"1", "true"}
+
+
+# fmt: off
+CHECKS = (
+    Rule(
+        "corpus-budget", "reject",
+        lambda s: s.algorithm == "NGRAM" and s.get("speculative-ngram-external-corpus-path") is not None
+        and (s.get("speculative-ngram-external-sam-budget") or 0) <= 0,
+        "ValueError: --speculative-ngram-external-sam-budget must be positive when "
+        "--speculative-ngram-external-corpus-path is set.", "section 2.2, speculative_hook.py:1331", READ,
+    ),
+    Rule(
+        "corpus-budget-tokens", "reject",
+        lambda s: s.algorithm == "NGRAM" and s.get("speculative-ngram-external-corpus-path") is not None
+        and (s.get("speculative-ngram-external-sam-budget") or 0) > s.get(n.DRAFT_TOKENS) - 1,
+        lambda s: ("ValueError: speculative_ngram_external_sam_budget must be less than or equal to "
+                   f"speculative_num_draft_tokens - 1 ({s.get(n.DRAFT_TOKENS) - 1})."),
+        "section 2.2, speculative_hook.py:1342", READ,
+    ),
+    Rule(
+        "mamba-spec-replay", "reject", lambda s: s.on("enable-linear-replayssm-spec") and s.tree,
+        "ValueError: --enable-linear-replayssm-spec supports top-k 1 only", "R19 attention_hook.py:450", READ,
+    ),
+    Rule(
+        "padding-and-compile", "reject",
+        lambda s: s.on("disable-cuda-graph-padding") and s.on("enable-torch-compile"),
+        "AssertionError: --disable-cuda-graph-padding is incompatible with --enable-torch-compile. With padding "
+        "disabled, every distinct batch size gets its own torch.compile + Triton autotune cycle (O(max_batch_size) "
+        "compilations) instead of the small fixed set of padded bucket sizes, causing engine initialisation to stall "
+        "for many minutes. Remove --disable-cuda-graph-padding or --enable-torch-compile.",
+        "R14 validation_hook.py:188", RAN, since="0.5.23",
+    ),
+    Rule(
+        "pipeline-parallelism", "reject",
+        lambda s: s.number("pp-size") > 1 and s.algorithm is not None
+        and (s.algorithm != "EAGLE" or s.on("enable-multi-layer-eagle")),
+        "AssertionError: Pipeline parallelism currently only supports EAGLE (non-multi-layer) speculative decoding",
+        "R10 validation_hook.py:131", RAN, advice="pp-size 1",
+    ),
+    Rule(
+        "pipeline-parallelism-prefill", "reject",
+        lambda s: s.number("pp-size") > 1 and s.algorithm == "EAGLE" and not _pipeline_spec(s)
+        and s.get("disaggregation-mode") != "prefill",
+        "AssertionError: PP + speculative decoding (MTP) is only supported on prefill nodes "
+        "(disaggregation-mode=prefill)", "R10 validation_hook.py:160", RAN, advice="pp-size 1",
+    ),
+    Rule(
+        "lora-algorithm", "reject",
+        lambda s: (s.on("enable-lora") or s.get("lora-paths") is not None) and s.algorithm is not None
+        and s.algorithm not in LORA_ALGORITHMS,
+        lambda s: ("ValueError: LoRA is only compatible with NGRAM, EAGLE, NEXTN, EAGLE3, DFLASH, or DSPARK "
+                   f"speculative decoding, not {s.algorithm}."), "R18 lora_hook.py:256", READ, since="0.5.23",
+    ),
+    Rule(
+        "chunk-page", "reject",
+        lambda s: bool(s.get(n.PAGE)) and (s.get(n.CHUNK) or 0) > 0 and int(s.get(n.CHUNK)) % int(s.get(n.PAGE)) != 0
+        and s.get("disaggregation-mode") != "decode",
+        "AssertionError: chunked_prefill_size must be divisible by page_size", "R15 validation_hook.py:243", RAN,
+        advice=lambda s: f"chunked-prefill-size {s.get(n.CHUNK)} must be a multiple of {s.get(n.PAGE)}",
+    ),
+)
+# fmt: on

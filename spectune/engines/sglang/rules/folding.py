@@ -1,0 +1,152 @@
+"""What a search derives from the table: the form that stands for all alike, and what is never launched.
+
+What the table says of a candidate falls into what it says of S, K and N under their algorithm, and what it says of
+everything else beside an algorithm and K. Both parts are judged once each, so that a space of S × K × N × everything else
+costs their sum and not their product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from spectune.engines.protocol import Assignment, Illegal, Part
+from spectune.engines.sglang.model_config import Model
+from spectune.engines.sglang.resolution import rewrite
+from spectune.engines.sglang.rules import names as n
+from spectune.engines.sglang.rules.eagle import draft_token_bounds
+from spectune.engines.sglang.rules.rule import Rule
+from spectune.engines.sglang.rules.state import State
+from spectune.engines.sglang.rules.table import folding, pipeline
+from spectune.space import Candidate, is_speculative
+
+NONE = "none"
+_UNKNOWN = Model.unknown()
+_NOTHING = Part(())
+
+
+def algorithm_of(values: Mapping[str, Any]) -> str | None:
+    """Return SGLang's own name of the algorithm, None without speculation."""
+    name = str(values.get(n.ALGORITHM, NONE)).upper()
+    return None if name == "NONE" else "EAGLE" if name == "NEXTN" else name
+
+
+def nearest_legal(assignment: Assignment) -> Assignment:
+    """Return the assignment with N moved to the nearest count its S and K can fill."""
+    steps, topk, tokens = (assignment.get(name) for name in (n.STEPS, n.TOPK, n.DRAFT_TOKENS))
+    if algorithm_of(assignment) not in n.EAGLE_FAMILY or steps is None or topk is None or tokens is None:
+        return assignment
+    least, most = draft_token_bounds(steps, topk)
+    return {**assignment, n.DRAFT_TOKENS: min(max(tokens, least), most)}
+
+
+@dataclass(frozen=True)
+class Rulebook:
+    """The table, asked by a search whose launches share arguments.
+
+    Attributes:
+        base: Arguments of a launch of which the candidate names none, spectune's own defaults included.
+        env: Variables every launch shares.
+        version: SGLang's version.
+    """
+
+    base: Mapping[str, Any]
+    env: Mapping[str, str] = field(default_factory=dict)
+    version: str = "0.5.23"
+
+    def draft_names(self, names: Collection[str]) -> frozenset[str]:
+        """Return the names to judge by themselves; all of them where rules couple S and N to the rest."""
+        return frozenset(names) if self._coupled(names) else frozenset(names) & n.DRAFT_NAMES
+
+    def draft_part(self, values: Assignment) -> Part:
+        """Judge S, K, N and the algorithm, whatever else is chosen."""
+        if self._coupled(values):
+            return self._judged(values, self.base)
+        draft_base = {name: value for name, value in self.base.items() if name in n.DRAFT_NAMES}
+        algorithm = algorithm_of({**draft_base, **values})
+        if algorithm is None:
+            return Part(((n.ALGORITHM, NONE),), key=(None, None, None))
+        part = self._judged(values, draft_base)
+        folded = {**draft_base, **dict(part.items)}
+        key: tuple[Any, ...] = (algorithm, None, None)
+        if algorithm in n.EAGLE_FAMILY:
+            key = (algorithm, folded.get(n.TOPK), folded.get(n.STEPS) == 1)
+        return Part(part.items, part.folded_by, part.illegal, key)
+
+    def rest_part(self, key: Any, values: Assignment) -> Part:
+        """Judge everything else beside every draft with this key."""
+        if key is None:  # judged with the draft
+            return _NOTHING
+        algorithm, topk, single = key
+        beside = {} if algorithm is None else {n.ALGORITHM: algorithm}
+        if topk is not None:  # a draft that is legal with K stands in for all of them
+            steps = 1 if single else 2
+            beside |= {n.STEPS: steps, n.TOPK: topk, n.DRAFT_TOKENS: steps + 1 if topk == 1 else 2}
+        rest = {name: value for name, value in self.base.items() if name not in n.DRAFT_NAMES}
+        part = self._judged(values, {**rest, **beside})
+        return Part(tuple(item for item in part.items if item[0] != n.ALGORITHM), part.folded_by, part.illegal)
+
+    def _coupled(self, names: Collection[str]) -> bool:
+        return not (n.COUPLING.isdisjoint(names) and n.COUPLING.isdisjoint(self.base))
+
+    def _judged(self, values: Assignment, beside: Mapping[str, Any]) -> Part:
+        """Fold values that are launched with others, and say whether the table excludes them together."""
+        algorithm = algorithm_of({**beside, **values})
+        untouched: dict[str, Any] = {}
+        seen = dict(values)
+        if algorithm is None:
+            seen.pop(n.ALGORITHM, None)
+            untouched = {n.ALGORITHM: NONE} if n.ALGORITHM in values else {}
+        if algorithm not in n.RULED:  # what belongs to speculation is dropped with it, or passes through as written
+            beside = {name: value for name, value in beside.items() if not is_speculative(name)}
+            if algorithm is not None:
+                untouched = {name: value for name, value in seen.items() if is_speculative(name)}
+                seen = {name: value for name, value in seen.items() if name not in untouched}
+        folded_by = self._fold(seen, beside)
+        illegal = self._illegal({**beside, **seen})
+        return Part(Candidate.of({**seen, **untouched}).items, folded_by, illegal)
+
+    def _fold(self, seen: dict[str, Any], beside: Mapping[str, Any]) -> tuple[str, ...]:
+        """Rewrite `seen` in place; return the rules that changed it."""
+        state = State({**beside, **seen}, model=_UNKNOWN, searching=True)
+        by = []
+        for rule in self._folding:
+            if not rule.when(state):
+                continue
+            changed = [name for name in seen if dropped(rule, name)]
+            for name in changed:
+                del seen[name]
+                state.values.pop(name)
+            for name, value in rule.sets(state).items() if rule.sets is not None else ():
+                if name in seen or (name == n.DRAFT_TOKENS and n.STEPS in seen):
+                    seen[name] = value
+                    changed.append(name)
+            rewrite(state, rule)
+            if changed:
+                by.append(rule.name)
+        return tuple(by)
+
+    def _illegal(self, launch: Mapping[str, Any]) -> Illegal | None:
+        state = State(launch, model=_UNKNOWN, env=self.env, searching=True)
+        for rule in self._pipeline:
+            if rule.when(state):
+                if rule.excludes:
+                    words = (rule.message(state).strip(), rule.way_out(state), f"({rule.source})")
+                    return Illegal(rule.name, "; ".join(word for word in words[:2] if word) + f" {words[2]}")
+                rewrite(state, rule)
+        return None
+
+    @cached_property
+    def _folding(self) -> tuple[Rule, ...]:
+        return folding(self.version)
+
+    @cached_property
+    def _pipeline(self) -> tuple[Rule, ...]:
+        return pipeline(self.version)
+
+
+def dropped(rule: Rule, name: str) -> bool:
+    """Whether an equivalence takes an argument away."""
+    return name in rule.drops or ("speculative-*" in rule.drops and is_speculative(name))

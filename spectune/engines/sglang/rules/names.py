@@ -1,0 +1,75 @@
+"""Argument names and families that the rules speak of."""
+
+from __future__ import annotations
+
+ALGORITHM = "speculative-algorithm"
+DRAFT_MODEL = "speculative-draft-model-path"
+DRAFT_REVISION = "speculative-draft-model-revision"
+STEPS = "speculative-num-steps"
+TOPK = "speculative-eagle-topk"
+DRAFT_TOKENS = "speculative-num-draft-tokens"
+ATTENTION_MODE = "speculative-attention-mode"
+DRAFT_ATTENTION = "speculative-draft-attention-backend"
+ADAPTIVE = "speculative-adaptive"
+REJECTION = "speculative-use-rejection-sampling"
+BLOCK_VERIFICATION = "speculative-use-block-verification"
+NGRAM_BREADTH = "speculative-ngram-max-bfs-breadth"
+RUNNING = "max-running-requests"
+PAGE = "page-size"
+CHUNK = "chunked-prefill-size"
+MEMORY = "mem-fraction-static"
+ATTENTION = "attention-backend"
+PREFILL_ATTENTION = "prefill-attention-backend"
+DECODE_ATTENTION = "decode-attention-backend"
+GRAPH_SIZES = "cuda-graph-bs-decode"
+GRAPH_MOST = "cuda-graph-max-bs-decode"
+
+# What the resolver works out and no argument of this spelling sets.
+DECODE_GRAPH = "decode-cuda-graph"
+PREFILL_GRAPH = "prefill-cuda-graph"
+
+EAGLE_FAMILY = frozenset({"EAGLE", "EAGLE3", "STANDALONE"})
+RULED = EAGLE_FAMILY | {"NGRAM"}
+"""Algorithms spectune folds and refuses for; all others pass through a search as they are written."""
+
+BUILT_IN = RULED | {"DFLASH", "DSPARK", "UNO", "FROZEN_KV_MTP", "NONE"}
+MIXED_CHUNK = frozenset({"EAGLE", "EAGLE3", "DFLASH", "DSPARK"})
+PAGED_TREE = ("flashinfer", "fa3", "triton")
+# Their multi-step draft or verify kernels take one branch only.
+CHAIN_ONLY = frozenset({"trtllm_mha", "trtllm_mla", "cutedsl_mla", "flashmla", "aiter", "dsv4"})
+# speculative/draft_utils.py:96-113; the same list serves draft-extend (124-143).
+DRAFT_BACKENDS = frozenset(
+    {
+        "flashinfer", "triton", "intel_amx", "intel_xpu", "aiter", "fa3", "hybrid_linear_attn", "flashmla",
+        "trtllm_mha", "trtllm_mla", "cutedsl_mla", "dsa", "nsa", "ascend", "fa4", "dsv4", "qsa",
+    }
+)  # fmt: skip
+BUNDLED_DRAFT = frozenset(
+    """
+    DeepseekV32ForCausalLM DeepseekV3ForCausalLM DeepseekV4ForCausalLM Glm4MoeForCausalLM Glm4MoeLiteForCausalLM
+    GlmMoeDsaForCausalLM BailingMoeForCausalLM BailingMoeV2ForCausalLM BailingMoeV2_5ForCausalLM
+    MistralLarge3ForCausalLM PixtralForConditionalGeneration HYV3ForCausalLM HYV4ForCausalLM
+    Qwen4ExpForConditionalGeneration
+    """.split()
+)
+"""Architectures whose checkpoint brings its own draft layers: the draft path defaults to the model's."""
+
+BACKEND_ALIASES = {"compressed": "dsv4", "tokenspeed_mla": "cutedsl_mla"}
+ALIASES = {
+    "attention-context-parallel-size": "attn-cp-size",
+    "attention-data-parallel-size": "attn-dp-size",
+    "data-parallel-size": "dp-size",
+    "decode-context-parallel-size": "dcp-size",
+    "expert-parallel-size": "ep-size",
+    "ep": "ep-size",
+    "model": "model-path",
+    "pipeline-parallel-size": "pp-size",
+    "speculative-draft-model": DRAFT_MODEL,
+    "tensor-parallel-size": "tp-size",
+}
+
+# Read only together with each other (and with what every launch shares), so that they can be judged once per
+# S × K × N and not once per combination with everything else.
+DRAFT_NAMES = frozenset({ALGORITHM, STEPS, TOPK, DRAFT_TOKENS})
+# Where one of these is in play, S and N matter to rules that read other arguments as well.
+COUPLING = frozenset({ADAPTIVE, "speculative-adaptive-config", "speculative-ngram-external-corpus-path"})

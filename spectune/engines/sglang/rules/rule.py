@@ -1,0 +1,91 @@
+"""One rule: when it applies, what SGLang then does, and how that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from spectune.engines.sglang.rules.state import State
+
+Text = str | Callable[[State], str]
+Tested = Literal["resolver run", "launched", "read"]
+RAN: Tested = "resolver run"
+READ: Tested = "read"
+LAUNCHED: Tested = "launched"
+
+Kind = Literal[
+    "reject",  # the resolver refuses the launch
+    "die",  # it resolves, and dies or serves nonsense later
+    "rewrite",  # SGLang replaces or fills in values
+    "unwise",  # it runs, hardly as meant
+    "implicit",  # it runs on a default that depends on what else was given; a search passes it instead
+    "note",  # worth knowing
+    "same",  # arguments that make no difference here
+]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A line of the table.
+
+    Attributes:
+        name: Short and stable, for counting and reports.
+        kind: What SGLang does.
+        when: Whether it applies, of the values resolved so far.
+        says: SGLang's words for a rejection, spectune's otherwise; empty for a default nobody needs to hear of.
+        source: Section of the facts (R-numbers are theirs) or file:line of SGLang.
+        tested: How it is known.
+        sets: Values after a rewrite; a value of None takes the argument away.
+        drops: Arguments that make no difference (`same`).
+        advice: The way out.
+        since: First SGLang version it is known for.
+        until: Last one; None while it still holds.
+        canonical: Whether a search writes candidates as this rule rewrites them.
+    """
+
+    name: str
+    kind: Kind
+    when: Callable[[State], bool]
+    says: Text
+    source: str
+    tested: Tested
+    sets: Callable[[State], Mapping[str, Any]] | None = None
+    drops: frozenset[str] = frozenset()
+    advice: Text = ""
+    since: str = "0.5.6"
+    until: str | None = None
+    canonical: bool = False
+
+    def __post_init__(self) -> None:
+        assert (self.sets is not None) == (self.kind == "rewrite"), self.name
+        assert bool(self.drops) == (self.kind == "same"), self.name
+
+    def holds_in(self, version: str) -> bool:
+        """Whether the rule is known for a version of SGLang."""
+        asked = version_key(version)
+        return version_key(self.since) <= asked and (self.until is None or asked <= version_key(self.until))
+
+    def message(self, state: State) -> str:
+        """Return what it says of a launch."""
+        return self.says if isinstance(self.says, str) else self.says(state)
+
+    def way_out(self, state: State) -> str:
+        """Return its advice for a launch."""
+        return self.advice if isinstance(self.advice, str) else self.advice(state)
+
+    @property
+    def excludes(self) -> bool:
+        """Whether a search never launches where it applies."""
+        return self.kind in {"reject", "die", "implicit"}
+
+
+def version_key(version: str) -> tuple[int, ...]:
+    """Return a version in an order, development suffixes left out."""
+    parts = []
+    for part in version.split("."):
+        digits = part[: len(part) - len(part.lstrip("0123456789"))]
+        if not digits:
+            break
+        parts.append(int(digits))
+    return tuple(parts)
