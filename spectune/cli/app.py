@@ -128,6 +128,32 @@ def breakeven(
     )  # fmt: skip
 
 
+@app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+def explain(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="-- COMMAND",
+            help="A launch command, its arguments alone, or one quoted text; read from standard input when left out.",
+        ),
+    ] = None,
+    gpu: Annotated[
+        str | None,
+        typer.Option(
+            "--gpu", metavar="GPU", help="h100, h200, b200, rtx-pro-6000 or cpu; this machine's own by default."
+        ),
+    ] = None,
+    json_output: JsonFlag = False,
+) -> None:
+    """Say what SGLang resolves, rewrites and refuses of a launch command, without launching it.
+
+    Ends with 0 when it starts, 1 when SGLang refuses it or dies of it later, 2 when it is no launch of SGLang.
+    """
+    from spectune.cli.explaining import run_explain
+
+    raise typer.Exit(run_explain(command or [], gpu=gpu, as_json=json_output))
+
+
 @engine_app.command("install")
 def engine_install(
     name: Annotated[

@@ -1,0 +1,103 @@
+"""An explanation as a person reads it: given against resolved, then what was found."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from spectune.cli.terminal import OUT
+from spectune.engines.sglang.command_line import LaunchLine
+from spectune.engines.sglang.options import SHIPPED_VERSION
+from spectune.engines.sglang.printable import printable
+from spectune.engines.sglang.resolution import Finding, Machine
+
+# Fields that are not called as their option is.
+FIELDS = {
+    "fp8-gemm-backend": "fp8_gemm_runner_backend",
+    "fp4-gemm-backend": "fp4_gemm_runner_backend",
+    "elastic-ep-join-mode": "ep_join_mode",
+    "elastic-ep-join-rank-offset": "ep_join_rank_offset",
+}
+VERDICTS = {
+    "ok": "SGLang starts with this",
+    "warning": "SGLang takes this, but see below",
+    "rejected": "SGLang refuses this",
+}
+_SECRET = re.compile(r"(?i)key|token$|password|secret")
+_WIDEST = 44  # characters of a value
+_STYLES = {"fatal": "bold red", "warning": "yellow", "info": "cyan"}
+
+
+def print_explanation(
+    *,
+    status: str,
+    machine: Machine,
+    line: LaunchLine,
+    resolved: Mapping[str, Any],
+    findings: Sequence[Finding],
+) -> None:
+    """Print the verdict, the table and the findings."""
+    dies = status != "rejected" and any(finding.severity == "fatal" for finding in findings)
+    verdict = "SGLang takes this and dies of it later" if dies else VERDICTS[status]
+    tested = "" if machine.tested else " (read, not run)"
+    OUT.print(f"{verdict}: SGLang {SHIPPED_VERSION} on {machine.name}{tested}", markup=False)
+    rows = _rows(line.arguments, resolved)
+    if rows:
+        if line.refused:
+            OUT.print("With the refusals mended:", markup=False)
+        OUT.print(_table(rows))
+    fields = {field_of(name) for name in line.arguments}
+    passed = [f"--{name}" for name in line.arguments if field_of(name) not in resolved] if resolved else []
+    if passed:
+        OUT.print(
+            f"passed on as given ({len(passed)} of {len(fields)}): {', '.join(passed)}", markup=False, soft_wrap=True
+        )
+    for finding in findings:
+        OUT.print(
+            Text.assemble((f"{finding.severity}: ", _STYLES[finding.severity]), printable(finding.message)),
+            soft_wrap=True,
+        )
+        if finding.advice:
+            OUT.print(Text(f"  way out: {printable(finding.advice)}"), soft_wrap=True)
+
+
+def field_of(option: str) -> str:
+    """Return the name of the engine's field that an option sets."""
+    return FIELDS.get(option, option.replace("-", "_"))
+
+
+def _rows(arguments: Mapping[str, Any], resolved: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
+    """Return name, given, resolved and mark of each field worth a line."""
+    given = {field_of(name): value for name, value in arguments.items()}
+    rows = []
+    for name, value in resolved.items():
+        if name not in given:
+            if value not in (None, False):
+                rows.append((name, "", _shown(name, value), "default"))
+            continue
+        before = given[name]
+        same = before == value or str(before) == str(value) or (isinstance(value, tuple) and before == list(value))
+        mark = "" if same else "ignored" if value in (None, False) else "rewritten"
+        rows.append((name, _shown(name, before), _shown(name, value), mark))
+    return rows
+
+
+def _table(rows: Sequence[tuple[str, str, str, str]]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("", "given", "resolved", ""):
+        table.add_column(heading, overflow="fold")
+    for name, given, value, mark in rows:
+        table.add_row(name, Text(given), Text(value), Text(mark, style="" if mark == "default" else "yellow"))
+    return table
+
+
+def _shown(name: str, value: Any) -> str:
+    if _SECRET.search(name) and isinstance(value, str):
+        return "***"
+    plain = value if isinstance(value, str) else json.dumps(value, default=str)
+    return printable(plain, _WIDEST)

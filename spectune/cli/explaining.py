@@ -1,0 +1,146 @@
+"""`spectune explain`: what SGLang makes of a launch command, without launching it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from spectune.cli.explain_table import print_explanation
+from spectune.cli.terminal import print_json
+from spectune.engines.sglang.command_line import MODEL, LaunchLine, read_launch
+from spectune.engines.sglang.gpu_model import gpu_names, known_as
+from spectune.engines.sglang.model_folder import ModelReader
+from spectune.engines.sglang.options import SHIPPED_VERSION
+from spectune.engines.sglang.printable import printable, printable_json
+from spectune.engines.sglang.resolution import MACHINES, Finding, Machine, Model, resolve
+from spectune.errors import SpectuneError
+
+DRAFT = "speculative-draft-model-path"
+ASSUMED_MACHINE = "h100"
+Status = Literal["ok", "warning", "rejected"]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What SGLang makes of a launch.
+
+    Attributes:
+        line: The command as it was read.
+        machine: The hardware its defaults were worked out for.
+        status: `rejected` when SGLang itself refuses; a launch that dies later is a `warning` with a `fatal` finding.
+        resolved: SGLang's field names → values in effect; empty when the command cannot be followed that far.
+        findings: In the order SGLang would come to them.
+    """
+
+    line: LaunchLine
+    machine: Machine
+    status: Status
+    resolved: Mapping[str, Any]
+    findings: tuple[Finding, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """1 when SGLang would not come up, else 0."""
+        return int(self.status == "rejected" or any(finding.severity == "fatal" for finding in self.findings))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object `--json` prints."""
+        findings = [
+            {"rule": one.rule, "severity": one.severity, "message": one.message, "advice": one.advice}
+            for one in self.findings
+        ]
+        return {"status": self.status, "resolved": dict(self.resolved), "findings": findings}
+
+
+def explain(command: str | Sequence[str], *, gpu: str | None, cwd: Path, environ: Mapping[str, str]) -> Explanation:
+    """Explain a launch command.
+
+    Args:
+        command: A text, or words.
+        gpu: Name of a machine; None for this one.
+        cwd: The folder its relative paths start from.
+        environ: The caller's environment, for the hub cache.
+
+    Raises:
+        SpectuneError: When there is no launch in it.
+    """
+    line = read_launch(command, cwd=cwd)
+    machine, findings = choose_machine(gpu, on_cpu=line.arguments.get("device") == "cpu", here=gpu_names())
+    findings = [*line.findings, *findings]
+    reader = ModelReader(cwd, {**environ, **line.env}, line.container)
+    model, draft = Model.unknown(), None
+    if MODEL in line.arguments:
+        model, said = reader.read(line.arguments[MODEL], MODEL, line.arguments.get("revision"))
+        findings += said
+    if line.arguments.get(DRAFT):
+        draft, said = reader.read(line.arguments[DRAFT], DRAFT, line.arguments.get("speculative-draft-model-revision"))
+        findings += said
+    rejected = line.refused or any(one.rule == "model-config" and one.severity == "fatal" for one in findings)
+    resolved: Mapping[str, Any] = {}
+    if line.complete:
+        resolution = resolve(
+            line.arguments, model=model, draft=draft, machine=machine, env=line.env, version=SHIPPED_VERSION
+        )
+        resolved = resolution.resolved
+        findings += [one for one in resolution.findings if one not in findings]
+        rejected = rejected or resolution.status == "rejected"
+    worst = {one.severity for one in findings}
+    status: Status = "rejected" if rejected else "warning" if worst & {"warning", "fatal"} else "ok"
+    return Explanation(line, machine, status, resolved, tuple(findings))
+
+
+def choose_machine(gpu: str | None, *, on_cpu: bool, here: Sequence[str]) -> tuple[Machine, list[Finding]]:
+    """Return the machine to work defaults out for, and why where it was not simply asked for.
+
+    Args:
+        gpu: What the user asked for.
+        on_cpu: Whether the command says `--device cpu`.
+        here: Names of the GPUs of this machine.
+
+    Raises:
+        SpectuneError: For a machine whose rules are not known.
+    """
+    if gpu is not None and gpu not in MACHINES:
+        raise SpectuneError(f"--gpu must be one of {', '.join(MACHINES)}, but got {printable(gpu, 60)!r}")
+    local = known_as(here[0]) if here else None
+    name = "cpu" if on_cpu else gpu or local or ASSUMED_MACHINE
+    findings = []
+    if on_cpu and gpu not in (None, "cpu"):
+        findings.append(
+            Finding("machine", "info", f"--device cpu decides: --gpu {gpu} is not looked at", "leave one out")
+        )
+    elif not on_cpu and gpu is None and local is None:
+        seen = f"no rules are known for {printable(here[0], 60)}" if here else "no GPU was found here"
+        message = f"{seen}: explained for {ASSUMED_MACHINE}"
+        findings.append(Finding("machine", "info", message, f"--gpu {'|'.join(MACHINES)} names another"))
+    machine = MACHINES[name]
+    if not machine.tested:
+        message = f"the rules for {name} were read, not run"
+        findings.append(Finding("machine", "info", message, "check what the engine logs as server_args"))
+    return machine, findings
+
+
+def run_explain(words: Sequence[str], *, gpu: str | None, as_json: bool) -> int:
+    """Print the explanation of a command; return the exit code.
+
+    Raises:
+        SpectuneError: When there is no launch in it.
+    """
+    command: str | Sequence[str] = words
+    if list(words) in ([], ["-"]):
+        if sys.stdin.isatty():
+            raise SpectuneError("give the launch command after --, or pipe it in: spectune explain -- sglang serve …")
+        command = sys.stdin.buffer.read().decode("utf-8", "replace")
+    explanation = explain(command, gpu=gpu, cwd=Path.cwd(), environ=os.environ)
+    if as_json:
+        print_json(printable_json(explanation.to_json()))
+    else:
+        print_explanation(
+            status=explanation.status, machine=explanation.machine, line=explanation.line,
+            resolved=explanation.resolved, findings=explanation.findings,
+        )  # fmt: skip
+    return explanation.exit_code

@@ -1,0 +1,206 @@
+"""A launch command somebody already uses, as the arguments and the environment SGLang would be given.
+
+Nothing of the input is executed, and nothing outside it is read but the file of `--config`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from spectune.engines.sglang.argument_parser import ArgumentParser, Trouble, Use
+from spectune.engines.sglang.launch_config import ConfigElsewhere, ConfigRefused, merge
+from spectune.engines.sglang.launch_environment import Launch
+from spectune.engines.sglang.launch_words import find_in_text, find_in_words
+from spectune.engines.sglang.older_names import SUCCESSORS, gone_variables
+from spectune.engines.sglang.options import Option, Options
+from spectune.engines.sglang.parser_findings import (
+    after_reading,
+    help_only,
+    left_out,
+    refusal,
+    renamed,
+    stray_unknown,
+)
+from spectune.engines.sglang.printable import printable
+from spectune.engines.sglang.resolution import Finding
+from spectune.engines.sglang.shell_words import Word
+from spectune.errors import SpectuneError
+
+LONGEST = 2**20  # characters; the kernel passes no longer command to a program either
+MODEL = "model-path"
+# Refusals whose way out is known, so that the rest of the command can be explained all the same.
+_MENDABLE = {"renamed-option", "missing-model", "help"}
+
+
+@dataclass(frozen=True)
+class LaunchLine:
+    """What a command would pass to SGLang.
+
+    Attributes:
+        arguments: SGLang's long option names without dashes → python values, renamed options under their new names.
+        env: Variables the command sets.
+        findings: What was noticed while reading; `fatal` ones are refusals of SGLang's own parser, the one it would
+            print first.
+        container: Whether the command runs in a container, where paths mean other files.
+    """
+
+    arguments: Mapping[str, Any]
+    env: Mapping[str, str]
+    findings: tuple[Finding, ...]
+    container: bool = False
+
+    @property
+    def refused(self) -> bool:
+        """Whether SGLang's parser ends the launch."""
+        return any(finding.severity == "fatal" for finding in self.findings)
+
+    @property
+    def complete(self) -> bool:
+        """Whether `arguments` holds what the command means once its refusals are mended."""
+        return all(finding.rule in _MENDABLE for finding in self.findings if finding.severity == "fatal")
+
+
+@dataclass
+class _Reading:
+    """What has been read so far."""
+
+    parser: ArgumentParser
+    uses: list[tuple[Use, str, bool]] = field(default_factory=list)  # (use, as written, from the config file)
+    troubles: list[tuple[int, Finding]] = field(default_factory=list)  # (when the engine would come to it, finding)
+    notes: list[Finding] = field(default_factory=list)
+    unknown: set[str] = field(default_factory=set)
+
+
+def read_launch(command: str | Sequence[str], *, options: Options | None = None, cwd: Path | None = None) -> LaunchLine:
+    """Read a command as text of a shell, or as the words a shell has made of it.
+
+    Args:
+        command: One text, or words; a single word with blanks in it is a text.
+        options: The options of the SGLang concerned; the shipped ones by default.
+        cwd: The folder that relative paths start from.
+
+    Raises:
+        SpectuneError: When there is no launch in it.
+    """
+    if not isinstance(command, str) and len(command) == 1 and len(command[0].split()) > 1:
+        command = command[0]
+    length = len(command) if isinstance(command, str) else sum(map(len, command))
+    if length > LONGEST:
+        raise SpectuneError(f"a command of {length} characters is longer than any launch, at most {LONGEST}")
+    launch = (
+        find_in_text(_clean(command)) if isinstance(command, str) else find_in_words([_clean(word) for word in command])
+    )
+    words = _model_first(launch)
+    reading = _Reading(ArgumentParser(options or Options.shipped()), notes=list(launch.findings))
+    try:
+        added, own = merge(words, reading.parser, cwd or Path.cwd())
+    except ConfigRefused as refused:
+        raise_at = 0
+        reading.troubles.append((raise_at, Finding("config-file", "fatal", printable(str(refused)), "mend the file")))
+        added, own = [], _without_config(words)
+    except ConfigElsewhere as elsewhere:
+        reading.notes.append(left_out("--config", str(elsewhere), "its file is not on this machine"))
+        added, own = [], _without_config(words)
+    _read(added, reading, from_config=True)
+    _read(own, reading, from_config=False)
+    return _line(reading, launch)
+
+
+def _clean(text: str) -> str:
+    """Replace halves of characters, which file names may hold and no output takes."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _model_first(launch: Launch) -> list[Word]:
+    words = list(launch.words)
+    if launch.serve and words and not words[0].text.startswith("-"):
+        words.insert(0, Word(f"--{MODEL}"))
+    for place, word in enumerate(words):
+        if launch.serve and word.text.split("=")[0] == "--model-type":
+            wide = 1 if "=" in word.text else 2
+            kind = word.text.split("=")[1] if wide == 1 else "".join(w.text for w in words[place + 1 : place + 2])
+            if kind not in ("auto", "llm"):
+                raise SpectuneError(f"only language model servers are explained, but --model-type is {printable(kind)}")
+            return [*words[:place], *words[place + wide :]]
+    return words
+
+
+def _without_config(words: Sequence[Word]) -> list[Word]:
+    kept: list[Word] = []
+    skip = False
+    for word in words:
+        if not skip and word.text != "--config":
+            kept.append(word)
+        skip = word.text == "--config"
+    return kept
+
+
+def _read(words: Sequence[Word], reading: _Reading, *, from_config: bool) -> None:
+    for places in reading.parser.groups([word.text for word in words]):
+        group = [words[place] for place in places]
+        known = _known_part(group, reading)
+        if known:
+            _read_group(known, reading, from_config=from_config)
+
+
+def _known_part(group: Sequence[Word], reading: _Reading) -> list[str]:
+    """Return what of an option can be read without a shell; the rest is told."""
+    texts = [word.text for word in group]
+    if not any(word.unknown for word in group):
+        return texts
+    first = next(place for place, word in enumerate(group) if word.unknown)
+    matches = reading.parser.matches(texts[0]) if texts[0].startswith("--") else []
+    option = reading.parser.options.by_name.get(matches[0][2:]) if len(matches) == 1 else None
+    if option is None or first >= _taken(option, texts[0]):
+        reading.notes.append(stray_unknown(group[first]))
+        return texts[:first]
+    reading.unknown.add(option.name)
+    reading.notes.append(left_out(matches[0], " ".join(group[first].unknown), "only the shell that runs it knows it"))
+    return []
+
+
+def _taken(option: Option, written: str) -> float:
+    """Return how many words an option takes, its own included."""
+    if option.nargs == 0:
+        return 1
+    return float("inf") if option.nargs in ("+", "*", "?") else 2 - ("=" in written)
+
+
+def _read_group(texts: list[str], reading: _Reading, *, from_config: bool) -> None:
+    written, has_value, value = texts[0].partition("=")
+    successor = SUCCESSORS.get(written.removeprefix("--")) if written.startswith("--") else None
+    use, troubles = reading.parser.read(texts)
+    if successor is not None and use is None:
+        values = [value, *texts[1:]] if has_value else texts[1:]
+        texts = successor.rewrite(values)
+        reading.troubles.append((_rank(troubles[0]), renamed(written, troubles[0], successor, texts)))
+        use, troubles = reading.parser.read(texts) if texts else (None, [])
+        written = texts[0] if texts else written
+    reading.troubles += [(_rank(trouble), refusal(trouble, written, reading.parser)) for trouble in troubles]
+    if use is not None and use.name == "help":
+        reading.troubles.append((_rank(None), help_only(written)))
+    elif use is not None:
+        reading.uses.append((use, written, from_config))
+
+
+def _rank(trouble: Trouble | None) -> int:
+    """When argparse comes to it: all spellings first, then values (and -h) from left to right, leftovers at the end."""
+    return 2 if trouble is None else {"ambiguous": 1, "value": 2, "unrecognized": 4}[trouble.kind]
+
+
+def _line(reading: _Reading, launch: Launch) -> LaunchLine:
+    arguments, findings = after_reading(reading.uses)
+    tried = {MODEL} & reading.unknown or any(f.message.startswith("argument --model-path") for _, f in reading.troubles)
+    if MODEL not in arguments and not tried:
+        message = "the following arguments are required: --model-path/--model"
+        reading.troubles.append((3, Finding("missing-model", "fatal", message, "add --model-path FOLDER_OR_NAME")))
+    if launch.more:
+        message = f"{launch.more} further launches in the same text were not read"
+        reading.notes.append(Finding("more-launches", "warning", message, "explain them one at a time"))
+    refusals = [finding for _, finding in sorted(reading.troubles, key=lambda trouble: trouble[0])]
+    refusals += [finding for finding in findings if finding.severity == "fatal"]
+    notes = [*reading.notes, *(finding for finding in findings if finding not in refusals), *gone_variables(launch.env)]
+    return LaunchLine(arguments, dict(launch.env), (*refusals, *notes), launch.container)

@@ -1,0 +1,95 @@
+"""`--config FILE.yaml`: the words SGLang puts before the command line's own, or the sentence it dies with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from spectune.engines.sglang.argument_parser import ArgumentParser
+from spectune.engines.sglang.shell_words import Word
+
+_FLAG = "--config"
+_NO_PLAIN_ACTION = {"lora-paths", "disable-cuda-graph", "enable-dp-attention"}
+_LARGEST = 4 * 2**20  # bytes
+
+
+class ConfigRefused(Exception):
+    """Why SGLang does not start with this file, in its own words where it has some."""
+
+
+class ConfigElsewhere(Exception):
+    """The file is not on this machine."""
+
+
+def merge(words: Sequence[Word], parser: ArgumentParser, cwd: Path) -> tuple[list[Word], list[Word]]:
+    """Return the file's words, and those of the command line without `--config FILE`; SGLang reads the former first.
+
+    Raises:
+        ConfigRefused: For what SGLang itself refuses.
+        ConfigElsewhere: When the file is not here.
+    """
+    places = [place for place, word in enumerate(words) if word.text == _FLAG]
+    if not places:
+        return [], list(words)
+    if len(places) > 1:
+        raise ConfigRefused("Multiple config files specified! Only one allowed.")
+    place = places[0]
+    if place == len(words) - 1:
+        raise ConfigRefused("No config file specified after --config flag!")
+    named = words[place + 1]
+    if named.unknown:
+        raise ConfigElsewhere(named.text)
+    path = Path(named.text)
+    if path.suffix.lower() not in (".yaml", ".yml"):
+        raise ConfigRefused(f"Config file must be YAML format, got: {path.suffix}")
+    given = _load(path, cwd)
+    added = [word for key, value in given.items() for word in _words(str(key), value, parser)]
+    return [Word(word) for word in added], [*words[:place], *words[place + 2 :]]
+
+
+def _load(named: Path, cwd: Path) -> dict[Any, Any]:
+    try:
+        file = cwd / named.expanduser()
+        if not file.is_file():
+            raise ConfigElsewhere(str(named))
+        if file.stat().st_size > _LARGEST:
+            raise ConfigRefused(f"{named}: larger than {_LARGEST // 2**20} MiB, which no list of options is")
+        given = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f":{mark.line + 1}" if mark is not None else ""
+        raise ConfigRefused(f"{named}{line}: {getattr(error, 'problem', None) or 'not YAML'}") from None
+    except (OSError, ValueError, RuntimeError) as error:  # a home that is not known, a null byte, too deep a nesting
+        raise ConfigRefused(f"{named}: cannot be read: {error}") from None
+    if given is None:
+        return {}
+    if not isinstance(given, dict):
+        raise ConfigRefused(f"{named}: Config file must contain a dictionary at root level")
+    return given
+
+
+def _words(key: str, value: Any, parser: ArgumentParser) -> list[str]:
+    option = parser.options.by_name.get(key.replace("_", "-"))
+    switch = option is not None and option.nargs == 0
+    if option is not None and _unsupported(option.name, parser):
+        raise ConfigRefused(f"Unsupported config option '{key.replace('-', '_')}'")
+    flag = f"--{key}"
+    if isinstance(value, bool):
+        if switch:
+            return [flag] if value else []
+        return [flag, str(value).lower()]
+    if isinstance(value, list):
+        return [flag, *map(str, value)] if value else []
+    if isinstance(value, dict):
+        return [flag, json.dumps(value, default=str)]
+    return [flag, str(value)]
+
+
+def _unsupported(name: str, parser: ArgumentParser) -> bool:
+    """Whether SGLang's merger refuses the option: neither a plain switch nor one that stores its values."""
+    negatable = any(spelling.startswith("--no-") for spelling in parser.spellings[name])
+    return negatable or name in _NO_PLAIN_ACTION

@@ -1,0 +1,37 @@
+"""Somebody else's text, made safe for a terminal."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Any
+
+# Control characters, invisible formatting (direction marks among it), line separators, halves of a pair, private use.
+_UNPRINTABLE = {"Cc", "Cf", "Zl", "Zp", "Cs", "Co"}
+
+
+def printable(text: str, limit: int | None = None) -> str:
+    r"""Return `text` with everything a terminal could obey written as an escape, `\x1b` for one.
+
+    Args:
+        text: Anything.
+        limit: Characters at most; the rest is cut with an ellipsis.
+    """
+    safe = "".join(_escaped(letter) if unicodedata.category(letter) in _UNPRINTABLE else letter for letter in text)
+    return safe if limit is None or len(safe) <= limit else safe[: limit - 1] + "…"
+
+
+def printable_json(value: Any) -> Any:
+    """Return a JSON value with every text in it made safe, and nothing in it that JSON lacks."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, dict):
+        return {printable(str(key)): printable_json(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [printable_json(inner) for inner in value]
+    if isinstance(value, int) and not -(2**53) < value < 2**53:
+        return str(value)  # beyond what readers of JSON keep exactly
+    return value if value is None or isinstance(value, bool | int | float) else printable(str(value))
+
+
+def _escaped(letter: str) -> str:
+    return letter.encode("unicode_escape").decode("ascii")
