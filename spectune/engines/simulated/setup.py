@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,14 +63,15 @@ class Setup:
         """Read the engine's resolved fields.
 
         Args:
-            resolved: SGLang's field names → values, graph settings under `cuda_graph_config`.
+            resolved: SGLang's field names → values, as `sglang.resolution` gives them.
             env: The whole environment of the launch.
             launch: Its number in the study.
         """
         algorithm = resolved.get("speculative_algorithm")
         name = None if algorithm in (None, "NONE") else str(algorithm).upper()
-        decode = (resolved.get("cuda_graph_config") or {}).get("decode") or {}
+        decode = resolved.get("decode_cuda_graph") or {}
         graphs = decode.get("backend") != "disabled"
+        running = int(resolved.get("max_running_requests") or MOST_RUNNING)
         steps, topk, tokens = (
             int(resolved.get(f"speculative_{field}") or 0) if name else default
             for field, default in (("num_steps", 0), ("eagle_topk", 1), ("num_draft_tokens", 1))
@@ -81,11 +82,17 @@ class Setup:
             eagle_topk=topk,
             num_draft_tokens=tokens,
             drafter=resolved.get("speculative_draft_model_path") if name else None,
-            captured=tuple(sorted(decode.get("bs") or ())) if graphs else (),
+            captured=captured(decode.get("bs") or (), running) if graphs else (),
             mem_fraction=float(resolved["mem_fraction_static"]),
-            max_running=int(resolved.get("max_running_requests") or MOST_RUNNING),
+            max_running=running,
             values=_values(resolved, decode if graphs else {}, env, name is not None, launch),
         )
+
+
+def captured(sizes: Sequence[int], running: int) -> tuple[int, ...]:
+    """Return the batch sizes that are captured: none above the requests that can run (facts, section 3)."""
+    kept = {size for size in sizes if size <= running}
+    return tuple(sorted(kept | {running} if any(size > running for size in sizes) else kept))
 
 
 def _values(
