@@ -16,8 +16,8 @@ _ADVICE = (
 )
 _OUT_OF_MEMORY = "CUDA out of memory. Tried to allocate 2.00 GiB (simulated)."
 _NCCL = (
-    "torch.distributed.DistBackendError: NCCL error in: simulated/ProcessGroupNCCL.cpp:1, unhandled cuda error (run with "
-    "NCCL_DEBUG=INFO for details), ncclUnhandledCudaError: Call to CUDA function failed."
+    "torch.distributed.DistBackendError: NCCL error in: simulated/ProcessGroupNCCL.cpp:1, unhandled cuda error (run "
+    "with NCCL_DEBUG=INFO for details), ncclUnhandledCudaError: Call to CUDA function failed."
 )
 _STARTING = frozenset({"startup", "load", "capture", "ready"})
 
@@ -45,6 +45,14 @@ def not_enough_memory(fraction: float) -> str:
 def address_in_use(host: str, port: int) -> str:
     """Return what the HTTP server says when it cannot bind."""
     return f"ERROR:    [Errno 98] error while attempting to bind on address ('{host}', {port}): address already in use"
+
+
+class EngineEnded(Exception):
+    """The engine ends with an exit code."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
 
 
 class Dying:
@@ -83,8 +91,8 @@ class Dying:
         if at in _STARTING:
             rank = name.rpartition("_")[2]
             self._log.launcher(
-                f"RuntimeError: Rank {rank} scheduler died during initialization (exit code: {code}). If exit code is -9 "
-                "(SIGKILL), a common cause is the OS OOM killer."
+                f"RuntimeError: Rank {rank} scheduler died during initialization (exit code: {code}). If exit code is "
+                "-9 (SIGKILL), a common cause is the OS OOM killer."
             )
             self._workers.kill()
             return 1

@@ -44,6 +44,7 @@ class EngineHttp:
         self.address = ("127.0.0.1", 0)
         self._count = 0
         self._open: set[str] = set()
+        self._all_answered = asyncio.Event()
         acceptance = information.launch.profile.file.acceptance
         self._classes = (*acceptance.by_class, "code", "chat", "math", "random")
         self.app = web.Application(client_max_size=LARGEST_BODY, middlewares=[self._logged])
@@ -53,6 +54,12 @@ class EngineHttp:
     def open_requests(self) -> list[str]:
         """Ids of the requests that have not been answered to their end."""
         return sorted(self._open)
+
+    async def answered(self, patience_s: float) -> bool:
+        """Wait at most so long for the last answer; returns whether all have been given."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._all_answered.wait(), patience_s)
+        return not self._open
 
     async def generate_once(self, input_ids: list[int], tokens: int) -> None:
         """Let the engine generate for itself: its warm-up and its health checks."""
@@ -207,6 +214,7 @@ class EngineHttp:
         name = ask.request_id or uuid.uuid4().hex
         if number is not None:
             self._open.add(name)
+            self._all_answered.clear()
         return Generation(
             name, ask.input_ids, ask.prompt_class, ask.max_new_tokens, number, deliver, self._information.launch
         )
@@ -215,8 +223,9 @@ class EngineHttp:
         """Note that nobody waits for these any more, finished or not."""
         for generation in generations:
             generation.gone = True
-            with contextlib.suppress(KeyError):
-                self._open.remove(generation.request_id)
+            self._open.discard(generation.request_id)
+        if not self._open:
+            self._all_answered.set()
 
 
 def _json(content: Any, status: int = 200) -> web.Response:

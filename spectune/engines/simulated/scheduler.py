@@ -89,16 +89,21 @@ class Scheduler:
             due = loop.time()
             joining = True
             while not self.idle:
-                if joining:
-                    await self._until(due + GRACE_S)
-                due = await self._admit(due)
+                earliest = due + GRACE_S if joining else due
+                await self._until(earliest)
+                due = await self._admit(due, earliest)
                 joining = False
                 if self.running:
                     due, joining = await self._cycle(due)
                 due = max(due, loop.time() - HOPELESS_S)
 
-    async def _admit(self, due: float) -> float:
-        """Prefill everything that fits into the batch; returns when that is done."""
+    async def _admit(self, due: float, earliest: float) -> float:
+        """Prefill everything that fits into the batch; returns when that is done.
+
+        Args:
+            due: When the engine began, in the loop's time.
+            earliest: When it came to know the batch; a prefill that would have been over by then is not late.
+        """
         while joined := self._joining():
             new = sum(len(one.input_ids) - one.cached_tokens for one in joined)
             cached = sum(one.cached_tokens for one in joined)
@@ -113,7 +118,7 @@ class Scheduler:
             )
             for one in joined:
                 one.prefill()
-            await self._deliver(joined, due)
+            await self._deliver(joined, max(due, earliest))
             self.busy_s += milliseconds / 1000
             self.running += [one for one in joined if one.finish is None and not one.gone]
         return due
