@@ -19,6 +19,10 @@ _NCCL = (
     "torch.distributed.DistBackendError: NCCL error in: simulated/ProcessGroupNCCL.cpp:1, unhandled cuda error (run "
     "with NCCL_DEBUG=INFO for details), ncclUnhandledCudaError: Call to CUDA function failed."
 )
+TRACEBACK = (
+    'Traceback (most recent call last):\n  File "scheduler.py", line 6362, in run_scheduler_process\n'
+    "    scheduler = Scheduler(server_args, port_args)\n"
+)
 _STARTING = frozenset({"startup", "load", "capture", "ready"})
 
 
@@ -63,11 +67,7 @@ class Dying:
 
     def by_scheduler(self, error: str, at: Point) -> NoReturn:
         """Die of a scheduler's exception: it signals the launcher, which kills the tree and itself."""
-        traceback = (
-            'Traceback (most recent call last):\n  File "scheduler.py", line 6362, in run_scheduler_process\n'
-            f"    scheduler = Scheduler(server_args, port_args)\n{error}\n"
-        )
-        self._log.scheduler(f"Scheduler hit an exception: {traceback}")
+        self._log.scheduler(f"Scheduler hit an exception: {TRACEBACK}{error}\n")
         self.by_sigquit(at)
 
     def by_sigquit(self, at: Point) -> NoReturn:
@@ -88,18 +88,18 @@ class Dying:
 
     def by_lost_worker(self, name: str, pid: int, code: int, at: Point) -> int:
         """Die of a worker that has vanished; returns the exit code, where there is one to return."""
-        if at in _STARTING:
-            rank = name.rpartition("_")[2]
+        if at not in _STARTING:
             self._log.launcher(
-                f"RuntimeError: Rank {rank} scheduler died during initialization (exit code: {code}). If exit code is "
-                "-9 (SIGKILL), a common cause is the OS OOM killer."
+                f"Subprocess {name} (pid={pid}) crashed with exit code {code}. Triggering SIGQUIT for cleanup..."
             )
-            self._workers.kill()
-            return 1
+            self.by_sigquit(at)
+        rank = name.rpartition("_")[2]
         self._log.launcher(
-            f"Subprocess {name} (pid={pid}) crashed with exit code {code}. Triggering SIGQUIT for cleanup..."
+            f"RuntimeError: Rank {rank} scheduler died during initialization (exit code: {code}). If exit code is -9 "
+            "(SIGKILL), a common cause is the OS OOM killer."
         )
-        self.by_sigquit(at)
+        self._workers.kill()
+        return 1
 
     def by_refusal(self, message: str) -> int:
         """Die before any scheduler served, with exit code 1."""

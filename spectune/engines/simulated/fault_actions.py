@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from spectune.engines.simulated.failing import Dying, EngineEnded, address_in_use, error_of
+from spectune.engines.simulated.failing import TRACEBACK, Dying, EngineEnded, address_in_use, error_of
 from spectune.engines.simulated.faults import FiredInFile
 from spectune.engines.simulated.launch import SimulatedLaunch
 from spectune.engines.simulated.log import EngineLog
@@ -90,14 +90,14 @@ class FaultActions:
         at = self.at
         match kind:
             case "unsupported" if at == "startup":
-                raise EngineEnded(self._dying.by_refusal(f"ValueError: {error_of(kind, at).partition(': ')[2]}"))
+                raise EngineEnded(self._dying.by_refusal(f"{TRACEBACK}ValueError: {error_of(kind, at)}"))
             case "oom" | "nccl" | "unsupported":
                 self._dying.by_scheduler(error_of(kind, at), at)
             case "port_in_use":
                 raise EngineEnded(self._dying.by_refusal(address_in_use(*self._address)))
             case "crash":
                 self._log.scheduler("Fatal Python error: Segmentation fault (simulated)")
-                self._workers.crash()
+                raise EngineEnded(self.lost(*self._workers.crash()))
             case "daemonize":
                 self._workers.detach_one()
             case "log_flood":

@@ -79,14 +79,13 @@ class Generation:
 
     def cycle(self) -> int:
         """Take one cycle; returns how many drafts were right."""
-        if not self.launch.setup.speculative:
-            self._advance(1)
-            return 0
-        correct = self._drawn()
-        self.verifies += 1
-        self.histogram[correct] += 1
+        correct = 0
+        if self.launch.setup.speculative:
+            correct = self._drawn()
+            self.verifies += 1
+            self.histogram[correct] += 1
         self._advance(1 + correct)
-        if self._aborts and self.finish is None:
+        if self._aborts:
             message = "simulated partial failure"
             self.finish = {"type": "abort", "message": message, "status_code": 500, "err_type": "InternalServerError"}
         return correct

@@ -109,8 +109,8 @@ class _Engine:
         interval = int(arguments.get("decode-log-interval", DECODE_LOG_INTERVAL))
         self._scheduler = Scheduler(launch, self._log, cache, time_scale=time_scale, log_interval=interval)
         self._faults = FaultActions(
-            launch, fired, self._log, self._workers, self._scheduler,
-            address=self._address, time_scale=time_scale, watchdog_s=float(arguments.get("watchdog-timeout", WATCHDOG_S)),
+            launch, fired, self._log, self._workers, self._scheduler, address=self._address, time_scale=time_scale,
+            watchdog_s=float(arguments.get("watchdog-timeout", WATCHDOG_S)),
         )  # fmt: skip
         self._scheduler.on_point(self._faults.serving)
         self._http = EngineHttp(self._scheduler, self._information, cache, self._log)
@@ -179,6 +179,7 @@ class _Engine:
         self._scheduler.busy_s = 0.0  # the noise of a launch begins with its clients
         times = ", ".join(f"{name}={seconds:.2f}" for name, seconds in self._information.startup_s.items())
         self._log.launcher(f"Engine startup timings (s): {times}")
+        self._faults.at = "warmup"
         self._http.ready = True
         self._log.launcher("The server is fired up and ready to roll!")
 

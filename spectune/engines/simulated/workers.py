@@ -56,9 +56,11 @@ class Workers:
                 return name, process.pid, code
         return None
 
-    def crash(self) -> None:
-        """Let rank 0 die as of a fault in native code."""
-        self.processes[0][1].send_signal(signal.SIGSEGV)
+    def crash(self) -> tuple[str, int, int]:
+        """Let rank 0 die as of a fault in native code; returns its name, pid and exit code."""
+        name, process = self.processes[0]
+        process.send_signal(signal.SIGSEGV)
+        return name, process.pid, process.wait()
 
     def detach_one(self) -> None:
         """Start one that leaves the process tree."""
