@@ -7,9 +7,9 @@ import sys
 from collections.abc import Sequence
 
 from spectune.cli.terminal import OUT, PROGRESS, print_json
-from spectune.engines.simulated.command import CommandRefused
+from spectune.engines.simulated.command import RESOLVER_REFUSED, CommandRefused
 from spectune.engines.simulated.launch import SimulatedLaunch
-from spectune.engines.simulated.prediction import Prediction, predict
+from spectune.engines.simulated.prediction import Prediction, predict, refused
 from spectune.engines.simulated.profile import Profile, load_profile, shipped_profiles
 from spectune.engines.simulated.program import run_engine
 from spectune.engines.simulated.start import open_launch
@@ -36,8 +36,11 @@ def print_prediction(
     loaded = load_profile(profile)
     try:
         _, launch, _ = open_launch(loaded, words, os.environ)
-    except CommandRefused as refused:
-        raise SpectuneError(f"SGLang would refuse this command: {refused}") from None
+    except CommandRefused as wrong:
+        if wrong.exit_code != RESOLVER_REFUSED:
+            raise SpectuneError(f"SGLang would refuse this command: {wrong}") from None
+        _show_refusal(str(wrong), as_json=as_json)
+        return
     prediction = predict(launch, concurrency, context_tokens, prompt_class)
     if as_json:
         print_json(prediction.to_json())
@@ -66,6 +69,13 @@ def list_profiles(*, as_json: bool) -> None:
     for one in profiles:
         OUT.print(f"{one.name}  {one.file.gpu.count} GPUs of {one.file.gpu.memory_gb:g} GB", markup=False)
         OUT.print(f"  {one.file.source.strip()}", markup=False)
+
+
+def _show_refusal(reason: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json(refused(reason))
+    else:
+        sys.stdout.write(f"simulated: the launch fails at startup, unsupported: {reason}\n")
 
 
 def _show(profile: Profile, launch: SimulatedLaunch, prediction: Prediction, concurrency: int) -> None:

@@ -51,6 +51,23 @@ def test_where_a_launch_would_fail() -> None:
     assert answer["fails"] == {"at": "startup", "kind": "oom"}
 
 
+def test_what_sglang_s_resolver_refuses_is_a_failure_of_the_launch() -> None:
+    words = ("--", *ARGV, "--speculative-algorithm", "FOO")
+    answer = json.loads(predict(*LOAD, "--json", *words).stdout)
+    assert answer["fails"] == {"at": "startup", "kind": "unsupported"}
+    assert answer["decode_speed"] is None
+    assert "Unknown speculative algorithm name: FOO" in answer["reason"]
+    assert "Unknown speculative algorithm name: FOO" in predict(*LOAD, *words).stdout
+
+
+def test_what_dies_after_the_start_is_a_failure_too() -> None:
+    words = [word if word != "1" else "4" for word in CHAIN]
+    answer = json.loads(predict(*LOAD, "--json", "--", *ARGV, *words, "--speculative-num-draft-tokens", "60").stdout)
+    assert answer["fails"] == {"at": "load", "kind": "unsupported"}
+    answer = json.loads(predict(*LOAD, "--json", "--", *ARGV, "--tp-size", "16").stdout)
+    assert answer["fails"] == {"at": "startup", "kind": "crash"}
+
+
 def test_unknown_names_are_warned_about() -> None:
     words = [word if word != "37k" else "org/new" for word in CHAIN]
     ran = predict(*LOAD, "--prompt-class", "poetry", "--", *ARGV, *words)
@@ -64,7 +81,6 @@ def test_unknown_names_are_warned_about() -> None:
     [
         (("--", *ARGV), "--predict needs --concurrency and --context-tokens"),
         ((*LOAD, "--", *ARGV, "--speculative-foo", "1"), "SGLang would refuse this command: unrecognized arguments"),
-        ((*LOAD, "--", *ARGV, "--speculative-algorithm", "FOO"), "Unknown speculative algorithm name: FOO"),
         ((*LOAD, "--"), "required: --model-path"),
     ],
 )

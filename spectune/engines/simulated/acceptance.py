@@ -15,6 +15,8 @@ MOST_LIKELY = 0.98
 MIXED_CLASSES = ("code", "chat", "math")
 """The classes of `builtin:mixed`, a third each."""
 
+KNOWN_CLASSES = (*MIXED_CLASSES, "random")
+
 
 def position_probabilities(
     table: AcceptanceTable, drafter: str | None, prompt_class: str | None, context_tokens: float, depth: int
@@ -38,10 +40,10 @@ def position_probabilities(
 def unknown_names(table: AcceptanceTable, drafter: str | None, prompt_class: str | None) -> list[str]:
     """Return a warning for each name the profile does not know."""
     warnings = []
-    if drafter is not None and table.drafters and drafter not in table.drafters:
-        known = ", ".join(table.drafters)
+    if drafter is not None and drafter not in table.drafters:
+        known = ", ".join(table.drafters) or "none by name"
         warnings.append(f"the profile does not know the drafter '{drafter}' and takes its default; known: {known}")
-    if prompt_class is not None and prompt_class not in table.by_class:
+    if prompt_class is not None and prompt_class not in {*table.by_class, *KNOWN_CLASSES}:
         warnings.append(f"the profile does not know the prompt class '{prompt_class}' and takes the factor 1.0")
     return warnings
 

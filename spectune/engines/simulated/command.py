@@ -9,11 +9,12 @@ from typing import Any
 
 from spectune.engines.sglang.command_line import MODEL, read_launch
 from spectune.engines.sglang.model_folder import ModelReader
-from spectune.engines.sglang.resolution import MACHINES, Machine, Model, resolve
+from spectune.engines.sglang.resolution import MACHINES, Finding, Machine, Model, resolve
 from spectune.engines.simulated.profile import Profile
 from spectune.engines.simulated.setup import Setup
 from spectune.errors import SpectuneError
 
+RESOLVER_REFUSED = 1
 LAUNCHER = ("python", "-m", "sglang.launch_server")
 _DRAFT = "speculative-draft-model-path"
 
@@ -75,16 +76,23 @@ def read_command(words: Sequence[str], profile: Profile, env: Mapping[str, str],
     resolution = resolve(arguments, model=target, draft=draft, machine=machine_of(profile), env=env)
     fatal = [finding for finding in resolution.findings if finding.severity == "fatal"]
     if resolution.status == "rejected":
-        raise CommandRefused(fatal[-1].message, 1)
+        raise CommandRefused(fatal[-1].message, RESOLVER_REFUSED)
     said = (*line.findings, *resolution.findings)
     return Command(
         arguments=arguments,
         resolved=resolution.resolved,
         notes=tuple(finding.message for finding in said if finding.severity != "fatal"),
-        doom=fatal[0].message if fatal else None,
+        doom=_last_words(fatal[0]) if fatal else None,
         env=env,
         setup=Setup.of(resolution.resolved, env, launch),
     )
+
+
+def _last_words(finding: Finding) -> str:
+    """Return the exception a worker dies of when the rules say that it will."""
+    if finding.rule == "tree-bounds":
+        return "RuntimeError: selected index k out of range"  # what torch says of a tree with too many nodes
+    return f"NotImplementedError: {finding.message}"
 
 
 def machine_of(profile: Profile) -> Machine:

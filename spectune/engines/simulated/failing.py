@@ -23,6 +23,7 @@ TRACEBACK = (
     'Traceback (most recent call last):\n  File "scheduler.py", line 6362, in run_scheduler_process\n'
     "    scheduler = Scheduler(server_args, port_args)\n"
 )
+NO_SUCH_GPU = "RuntimeError: CUDA error: invalid device ordinal"
 _STARTING = frozenset({"startup", "load", "capture", "ready"})
 
 

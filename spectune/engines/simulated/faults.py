@@ -36,27 +36,29 @@ class FaultPlan:
 
     Attributes:
         due: (index in the profile, fault) of those that fire.
-        failure: Of memory, if something does not fit.
+        failure: Its own, without any fault: what does not fit, or does not go together.
     """
 
     due: tuple[tuple[int, Fault], ...]
     failure: Failure | None
 
     @classmethod
-    def of(cls, profile: Profile, setup: Setup, fired: Mapping[int, int]) -> FaultPlan:
+    def of(cls, profile: Profile, setup: Setup, fired: Mapping[int, int], *, doomed: bool = False) -> FaultPlan:
         """Say what a launch will meet.
 
         Args:
             profile: The machine.
             setup: The launch.
             fired: How often each fault has fired in this study so far, by index in the profile.
+            doomed: Whether the engine's own rules let it die after the start.
         """
         due = tuple(
             (index, fault)
             for index, (when, fault) in enumerate(profile.faults)
             if when.holds(setup.values) and (fault.times is None or fired.get(index, 0) < fault.times)
         )
-        return cls(due, memory_failure(profile, setup))
+        own = [own_failure(profile, setup), Failure("load", "unsupported") if doomed else None]
+        return cls(due, _first([failure for failure in own if failure is not None]))
 
     def at(self, point: Point) -> tuple[tuple[int, Fault], ...]:
         """Return the faults that fire at a point."""
@@ -68,11 +70,17 @@ class FaultPlan:
         failures = [Failure(fault.at, fault.kind) for _, fault in self.due if fault.kind in DECISIVE]
         if self.failure is not None:
             failures.insert(0, self.failure)
-        return min(failures, key=lambda failure: POINTS.index(failure.at), default=None)
+        return _first(failures)
 
 
-def memory_failure(profile: Profile, setup: Setup) -> Failure | None:
-    """Return what does not fit into the GPUs, None if everything does."""
+def _first(failures: list[Failure]) -> Failure | None:
+    return min(failures, key=lambda failure: POINTS.index(failure.at), default=None)
+
+
+def own_failure(profile: Profile, setup: Setup) -> Failure | None:
+    """Return how a launch fails that asks for more GPUs or memory than there are, None if everything fits."""
+    if setup.ranks > profile.file.gpu.count:
+        return Failure("startup", "crash")
     if not memory.weights_fit(profile.file, setup):
         return Failure("startup", "oom")
     return None if memory.graphs_fit(profile.file, setup) else Failure("capture", "oom")

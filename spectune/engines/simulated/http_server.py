@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from spectune.engines.simulated.acceptance import KNOWN_CLASSES
 from spectune.engines.simulated.generation import Generation
 from spectune.engines.simulated.information import Information
 from spectune.engines.simulated.log import EngineLog
@@ -45,8 +46,7 @@ class EngineHttp:
         self._count = 0
         self._open: set[str] = set()
         self._all_answered = asyncio.Event()
-        acceptance = information.launch.profile.file.acceptance
-        self._classes = (*acceptance.by_class, "code", "chat", "math", "random")
+        self._classes = (*information.launch.profile.file.acceptance.by_class, *KNOWN_CLASSES)
         self.app = web.Application(client_max_size=LARGEST_BODY, middlewares=[self._logged])
         self.app.add_routes(self._routes())
 

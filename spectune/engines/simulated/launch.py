@@ -40,6 +40,7 @@ class SimulatedLaunch:
         number: int = 0,
         hours: float = 0.0,
         fired: Mapping[int, int] | None = None,
+        doomed: bool = False,
     ) -> None:
         """Set up a launch.
 
@@ -49,9 +50,10 @@ class SimulatedLaunch:
             number: Its number in the study.
             hours: Study clock at the launch.
             fired: How often each fault has fired in the study, by index.
+            doomed: Whether SGLang's rules let it die after the start.
         """
         self.profile, self.setup, self.number = profile, setup, number
-        self.plan = FaultPlan.of(profile, setup, fired or {})
+        self.plan = FaultPlan.of(profile, setup, fired or {}, doomed=doomed)
         self.pace = Pace(profile.file.noise, profile.file.seed, number, hours)
         self._survivals = lru_cache(maxsize=4096)(self._computed_survivals)
 

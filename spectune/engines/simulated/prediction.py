@@ -38,6 +38,12 @@ class Prediction:
         return {"simulated": True, **asdict(self), "warnings": list(self.warnings)}
 
 
+def refused(reason: str) -> dict[str, Any]:
+    """Return the object `--json` prints for a command that SGLang's resolver refuses."""
+    figures = dict.fromkeys(("accept_length", "cycle_ms", "decode_speed", "output_throughput"))
+    return {"simulated": True, **figures, "fails": asdict(Failure("startup", "unsupported")), "reason": reason}
+
+
 def predict(
     launch: SimulatedLaunch, concurrency: int, context_tokens: int, prompt_class: str | None = None
 ) -> Prediction:

@@ -99,7 +99,7 @@ class _Engine:
             str(arguments.get("host", DEFAULT_HOST)),
             port or int(arguments.get("port", DEFAULT_PORT)),
         )
-        ranks = int(command.resolved.get("tp_size") or 1) * int(command.resolved.get("pp_size") or 1)
+        ranks = command.setup.ranks
         self._log = EngineLog(ranks)
         self._greet(words)
         self._workers = Workers(ranks, worker_environment(command.resolved, command.env))

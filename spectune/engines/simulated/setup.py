@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +31,7 @@ class Setup:
         captured: Batch sizes with a decode graph, ascending; empty when decode graphs are off.
         mem_fraction: Share of GPU memory for weights and KV cache.
         max_running: Requests that may run at once.
+        ranks: GPUs it asks for.
         values: What conditions look at: argument names, `env.NAME`, `speculation`, `launch`.
     """
 
@@ -41,6 +43,7 @@ class Setup:
     captured: tuple[int, ...]
     mem_fraction: float
     max_running: int
+    ranks: int
     values: Mapping[str, Value]
 
     @property
@@ -85,6 +88,7 @@ class Setup:
             captured=captured(decode.get("bs") or (), running) if graphs else (),
             mem_fraction=float(resolved["mem_fraction_static"]),
             max_running=running,
+            ranks=math.prod(int(resolved.get(f"{kind}_size") or 1) for kind in ("tp", "pp", "dp")),
             values=_values(resolved, decode if graphs else {}, env, name is not None, launch),
         )
 

@@ -36,7 +36,12 @@ def open_launch(
     command = read_command(words, profile, env, number)
     counted = FiredInFile(Path(env[FIRED_VARIABLE]) if env.get(FIRED_VARIABLE) else None)
     launch = SimulatedLaunch(
-        profile, command.setup, number=number, hours=_number(env, HOURS_VARIABLE), fired=counted.counts()
+        profile,
+        command.setup,
+        number=number,
+        hours=_number(env, HOURS_VARIABLE),
+        fired=counted.counts(),
+        doomed=command.doom is not None,
     )
     return command, launch, counted
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from spectune.engines.simulated import memory
-from spectune.engines.simulated.failing import Dying, error_of, not_enough_memory
+from spectune.engines.simulated.failing import NO_SUCH_GPU, Dying, error_of, not_enough_memory
 from spectune.engines.simulated.fault_actions import FaultActions
 from spectune.engines.simulated.information import Information
 from spectune.engines.simulated.log import EngineLog
@@ -26,6 +26,8 @@ class Starting:
     async def run(self) -> None:
         """Start, or die."""
         await self._faults.starting("startup")
+        if self._setup.ranks > self._file.gpu.count:
+            self._dying.by_scheduler(NO_SUCH_GPU, "startup")
         if not memory.weights_fit(self._file, self._setup):
             self._dying.by_scheduler(not_enough_memory(self._setup.mem_fraction), "startup")
         await self._load()

@@ -49,6 +49,19 @@ def test_weights_that_do_not_fit_kill_the_tree(tmp_path: Path) -> None:
         assert classified(running) == FailureClass.MEMORY
 
 
+def test_more_gpus_than_there_are_kill_the_tree(tmp_path: Path) -> None:
+    with engine(tmp_path, "--tp-size", "4") as running:
+        assert running.ended() == -signal.SIGKILL
+        assert classified(running) == FailureClass.CRASH
+
+
+def test_what_the_rules_know_to_die_dies(tmp_path: Path) -> None:
+    with engine(tmp_path, *speculating(2, 4, 60)) as running:
+        assert running.ended() == -signal.SIGKILL
+        assert "Scheduler hit an exception" in running.log
+        assert classified(running) == FailureClass.UNSUPPORTED
+
+
 def test_graphs_that_do_not_fit_kill_the_tree(tmp_path: Path) -> None:
     with engine(tmp_path, *speculating(3, 4, 13), graphs={"mb_per_token": 5.0}) as running:
         assert running.ended() == -signal.SIGKILL
