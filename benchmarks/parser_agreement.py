@@ -126,7 +126,9 @@ def main() -> None:
     chosen = parser.parse_args()
     draw = random.Random(chosen.seed)
     shipped = Options.shipped()
-    options = [(name, option) for name, option in shipped.by_name.items() if option.name not in ("config", "log-level")]
+    options = [
+        (name, option) for name, option in shipped.by_name.items() if name != "config" and "log-level" not in name
+    ]
     lines = [line(draw, options) for _ in range(chosen.lines)]
     asked = subprocess.run(
         [chosen.engine_python, "-c", ASKED], input="\n".join(map(json.dumps, lines)) + "\n",

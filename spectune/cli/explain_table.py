@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ from rich.text import Text
 from spectune.cli.terminal import OUT
 from spectune.engines.sglang.command_line import LaunchLine
 from spectune.engines.sglang.options import SHIPPED_VERSION
-from spectune.engines.sglang.printable import printable
+from spectune.engines.sglang.printable import HIDDEN, hidden, printable
 from spectune.engines.sglang.resolution import Finding, Machine
 
 # Fields that are not called as their option is.
@@ -28,8 +27,7 @@ VERDICTS = {
     "warning": "SGLang takes this, but see below",
     "rejected": "SGLang refuses this",
 }
-_SECRET = re.compile(r"(?i)key|token$|password|secret")
-_WIDEST = 44  # characters of a value
+_WIDEST = 52  # characters of a value
 _STYLES = {"fatal": "bold red", "warning": "yellow", "info": "cyan"}
 
 
@@ -48,8 +46,9 @@ def print_explanation(
     OUT.print(f"{verdict}: SGLang {SHIPPED_VERSION} on {machine.name}{tested}", markup=False)
     rows = _rows(line.arguments, resolved)
     if rows:
-        if line.refused:
-            OUT.print("With the refusals mended:", markup=False)
+        if status == "rejected":
+            before = "With the refusals mended" if line.refused else "Resolved until it refuses"
+            OUT.print(f"{before}:", markup=False)
         OUT.print(_table(rows))
     fields = {field_of(name) for name in line.arguments}
     passed = [f"--{name}" for name in line.arguments if field_of(name) not in resolved] if resolved else []
@@ -57,7 +56,7 @@ def print_explanation(
         OUT.print(
             f"passed on as given ({len(passed)} of {len(fields)}): {', '.join(passed)}", markup=False, soft_wrap=True
         )
-    for finding in findings:
+    for finding in sorted(findings, key=lambda one: list(_STYLES).index(one.severity)):
         OUT.print(
             Text.assemble((f"{finding.severity}: ", _STYLES[finding.severity]), printable(finding.message)),
             soft_wrap=True,
@@ -75,7 +74,10 @@ def _rows(arguments: Mapping[str, Any], resolved: Mapping[str, Any]) -> list[tup
     """Return name, given, resolved and mark of each field worth a line."""
     given = {field_of(name): value for name, value in arguments.items()}
     rows = []
-    for name, value in resolved.items():
+    order = list(given)
+    for name, value in sorted(
+        resolved.items(), key=lambda item: order.index(item[0]) if item[0] in given else len(order)
+    ):
         if name not in given:
             if value not in (None, False):
                 rows.append((name, "", _shown(name, value), "default"))
@@ -97,7 +99,9 @@ def _table(rows: Sequence[tuple[str, str, str, str]]) -> Table:
 
 
 def _shown(name: str, value: Any) -> str:
-    if _SECRET.search(name) and isinstance(value, str):
-        return "***"
+    if hidden(name) and value:
+        return HIDDEN
+    if isinstance(value, dict) and "n_bs" in value:
+        value = {key: inner for key, inner in value.items() if key != "bs"}  # up to a hundred batch sizes
     plain = value if isinstance(value, str) else json.dumps(value, default=str)
     return printable(plain, _WIDEST)

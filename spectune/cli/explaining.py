@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from spectune.cli.explain_table import print_explanation
+from spectune.cli.explain_table import FIELDS, print_explanation
 from spectune.cli.terminal import print_json
 from spectune.engines.sglang.command_line import MODEL, LaunchLine, read_launch
 from spectune.engines.sglang.gpu_model import gpu_names, known_as
 from spectune.engines.sglang.model_folder import ModelReader
 from spectune.engines.sglang.options import SHIPPED_VERSION
-from spectune.engines.sglang.printable import printable, printable_json
+from spectune.engines.sglang.printable import HIDDEN, hidden, printable, printable_json
 from spectune.engines.sglang.resolution import MACHINES, Finding, Machine, Model, resolve
 from spectune.errors import SpectuneError
 
@@ -53,7 +53,8 @@ class Explanation:
             {"rule": one.rule, "severity": one.severity, "message": one.message, "advice": one.advice}
             for one in self.findings
         ]
-        return {"status": self.status, "resolved": dict(self.resolved), "findings": findings}
+        resolved = {name: HIDDEN if hidden(name) and value else value for name, value in self.resolved.items()}
+        return {"status": self.status, "resolved": resolved, "findings": findings}
 
 
 def explain(command: str | Sequence[str], *, gpu: str | None, cwd: Path, environ: Mapping[str, str]) -> Explanation:
@@ -85,12 +86,18 @@ def explain(command: str | Sequence[str], *, gpu: str | None, cwd: Path, environ
         resolution = resolve(
             line.arguments, model=model, draft=draft, machine=machine, env=line.env, version=SHIPPED_VERSION
         )
-        resolved = resolution.resolved
-        findings += [one for one in resolution.findings if one not in findings]
+        resolved = {FIELDS.get(name.replace("_", "-"), name): value for name, value in resolution.resolved.items()}
+        findings = [*_told_once(findings, resolution.findings), *resolution.findings]
         rejected = rejected or resolution.status == "rejected"
     worst = {one.severity for one in findings}
     status: Status = "rejected" if rejected else "warning" if worst & {"warning", "fatal"} else "ok"
     return Explanation(line, machine, status, resolved, tuple(findings))
+
+
+def _told_once(read: Sequence[Finding], ruled: Sequence[Finding]) -> list[Finding]:
+    """Leave out what the rules say better: deprecated options they translate."""
+    named = " ".join(one.message for one in ruled)
+    return [one for one in read if one.rule != "deprecated-option" or one.message.split()[0].lstrip("-") not in named]
 
 
 def choose_machine(gpu: str | None, *, on_cpu: bool, here: Sequence[str]) -> tuple[Machine, list[Finding]]:

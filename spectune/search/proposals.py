@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from spectune.engines.protocol import Engine, Illegal
 from spectune.errors import SpectuneError
+from spectune.search.enumeration import legal_candidates
 from spectune.search.ledger import as_trials
 from spectune.search.records import TrialRecord
 from spectune.search.values import decode, directions, encode
@@ -82,14 +83,7 @@ class Proposer:
 
     def all(self) -> Iterator[Candidate]:
         """Yield every legal candidate once, lazily."""
-        seen: set[object] = set()
-        for assignment in itertools.chain.from_iterable(branch.assignments() for branch in self._space.branches):
-            candidate = self._engine.canonical(assignment)
-            if isinstance(candidate, Illegal) or candidate.items in seen:
-                continue
-            seen.add(candidate.items)
-            if self._space.forbidden(candidate) is None:
-                yield candidate
+        return legal_candidates(self._space, self._engine)
 
     def openings(self) -> Iterator[Candidate]:
         """Yield the first launch of every algorithm and drafter: the chain whose length is nearest SGLang's default."""

@@ -14,9 +14,11 @@ from spectune.engines.sglang import arguments
 from spectune.engines.sglang.interpreter import Interpreter, Tokenizer
 from spectune.engines.sglang.log_signatures import SIGNATURES
 from spectune.engines.sglang.machine import count_gpus
+from spectune.engines.sglang.model_config import Model
 from spectune.engines.sglang.options import SHIPPED_VERSION
 from spectune.engines.sglang.rules import ALGORITHM
 from spectune.engines.sglang.rules.folding import Rulebook, nearest_legal
+from spectune.engines.sglang.rules.judging import Finding
 from spectune.errors import Problem
 from spectune.serving import EngineFailed, Failure
 from spectune.space import Candidate, is_speculative
@@ -127,8 +129,8 @@ class SGLangEngine:
         )
 
     def mismatches(self, candidate: Candidate, server_info: Mapping[str, Any]) -> list[Mismatch]:
-        """Compare every argument that was passed with the one the running engine reports."""
-        wanted = self._complete(candidate.arguments)
+        """Compare every argument that was passed, as SGLang rewrites it, with the one the running engine reports."""
+        wanted = self._rules.expected(self._complete(candidate.arguments))
         found = []
         for name, value in wanted.items():
             key = name.replace("-", "_")
@@ -141,6 +143,10 @@ class SGLangEngine:
             found.append(Mismatch(ALGORITHM, None, server_info["speculative_algorithm"]))
         return found
 
+    def findings(self, candidate: Candidate) -> list[Finding]:
+        """Return what the table of rules says of a candidate's launch, likely-fatal variables included."""
+        return self._rules.findings(self._complete(candidate.arguments), {**self.env, **candidate.env})
+
     def classify(self, failed: EngineFailed) -> Failure:
         """Say from the end of its log why a launch failed."""
         return failed.failure(SIGNATURES)
@@ -152,7 +158,7 @@ class SGLangEngine:
 
     @cached_property
     def _rules(self) -> Rulebook:
-        return Rulebook(self._base, self.env, self.version or SHIPPED_VERSION)
+        return Rulebook(self._base, self.env, self.version or SHIPPED_VERSION, self._model_of)
 
     @cached_property
     def _base(self) -> dict[str, Any]:
@@ -162,6 +168,10 @@ class SGLangEngine:
 
     def _complete(self, values: Mapping[str, Any]) -> dict[str, Any]:
         return arguments.complete(values, self.fixed, cuda=self.cuda, most_running=self.most_running)
+
+    def _model_of(self, reference: Any) -> Model:
+        """Return what the config.json of a model folder tells; nothing is asked of a hub."""
+        return Model.unknown() if reference is None else Model.from_folder(Path(self._model(reference)))
 
     def _model(self, reference: Any) -> str:
         text = str(reference)

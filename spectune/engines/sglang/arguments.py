@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from spectune.engines.sglang.model_config import Model
 from spectune.engines.sglang.rules.folding import algorithm_of
 from spectune.engines.sglang.rules.names import ALGORITHM
+from spectune.engines.sglang.rules.state import State
+from spectune.engines.sglang.rules.table import BY_NAME
 
 # SGLang chooses these by GPU size, by whether speculation is on, or by whether another flag was given at all;
 # two candidates that leave them out may differ in more than what was searched (facts §2.7).
@@ -47,7 +50,16 @@ def complete(values: Mapping[str, Any], fixed: Mapping[str, Any], *, cuda: bool,
         arguments = {**defaults, **arguments}
         if not _names_graphs(arguments):
             arguments["cuda-graph-bs-decode"] = captured_batch_sizes(int(arguments["max-running-requests"]))
-    return arguments
+    return settled(arguments)
+
+
+def settled(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments with the page size their attention backends run with, whatever was asked for."""
+    rule = BY_NAME["page-snap"]
+    state = State(arguments, model=Model.unknown(), searching=True)
+    if rule.sets is None or not rule.when(state):
+        return arguments
+    return {**arguments, **rule.sets(state)}
 
 
 def _names_graphs(arguments: Mapping[str, Any]) -> bool:

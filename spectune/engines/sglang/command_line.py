@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from spectune.engines.sglang.argument_parser import ArgumentParser, Trouble, Use
-from spectune.engines.sglang.launch_config import ConfigElsewhere, ConfigRefused, merge
+from spectune.engines.sglang.launch_config import ConfigElsewhere, ConfigRefused, merge, without_config
 from spectune.engines.sglang.launch_environment import Launch
 from spectune.engines.sglang.launch_words import find_in_text, find_in_words
 from spectune.engines.sglang.older_names import SUCCESSORS, gone_variables
@@ -94,19 +95,24 @@ def read_launch(command: str | Sequence[str], *, options: Options | None = None,
         find_in_text(_clean(command)) if isinstance(command, str) else find_in_words([_clean(word) for word in command])
     )
     words = _model_first(launch)
-    reading = _Reading(ArgumentParser(options or Options.shipped()), notes=list(launch.findings))
+    reading = _Reading(ArgumentParser(options) if options else _shipped_parser(), notes=list(launch.findings))
     try:
         added, own = merge(words, reading.parser, cwd or Path.cwd())
     except ConfigRefused as refused:
         raise_at = 0
         reading.troubles.append((raise_at, Finding("config-file", "fatal", printable(str(refused)), "mend the file")))
-        added, own = [], _without_config(words)
+        added, own = [], without_config(words)
     except ConfigElsewhere as elsewhere:
         reading.notes.append(left_out("--config", str(elsewhere), "its file is not on this machine"))
-        added, own = [], _without_config(words)
+        added, own = [], without_config(words)
     _read(added, reading, from_config=True)
     _read(own, reading, from_config=False)
     return _line(reading, launch)
+
+
+@cache
+def _shipped_parser() -> ArgumentParser:
+    return ArgumentParser(Options.shipped())
 
 
 def _clean(text: str) -> str:
@@ -126,16 +132,6 @@ def _model_first(launch: Launch) -> list[Word]:
                 raise SpectuneError(f"only language model servers are explained, but --model-type is {printable(kind)}")
             return [*words[:place], *words[place + wide :]]
     return words
-
-
-def _without_config(words: Sequence[Word]) -> list[Word]:
-    kept: list[Word] = []
-    skip = False
-    for word in words:
-        if not skip and word.text != "--config":
-            kept.append(word)
-        skip = word.text == "--config"
-    return kept
 
 
 def _read(words: Sequence[Word], reading: _Reading, *, from_config: bool) -> None:

@@ -51,6 +51,17 @@ def merge(words: Sequence[Word], parser: ArgumentParser, cwd: Path) -> tuple[lis
     return [Word(word) for word in added], [*words[:place], *words[place + 2 :]]
 
 
+def without_config(words: Sequence[Word]) -> list[Word]:
+    """Return the words without `--config FILE`."""
+    kept: list[Word] = []
+    skip = False
+    for word in words:
+        if not skip and word.text != _FLAG:
+            kept.append(word)
+        skip = word.text == _FLAG
+    return kept
+
+
 def _load(named: Path, cwd: Path) -> dict[Any, Any]:
     try:
         file = cwd / named.expanduser()

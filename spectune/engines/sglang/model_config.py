@@ -2,42 +2,57 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 # SGLang has no single test for multi-head latent attention: it lists architectures (configs/model_config.py:1362-1515).
 MLA_ARCHITECTURES = frozenset(
-    """
-    DeepseekV2ForCausalLM DeepseekV3ForCausalLM DeepseekV32ForCausalLM DeepseekV3ForCausalLMNextN
-    Glm4MoeLiteForCausalLM GlmMoeDsaForCausalLM Glm5NextForConditionalGeneration LongcatFlashForCausalLM
-    HYV4ForCausalLM DotsVLMForCausalLM Dots3NoteForCausalLM MistralLarge3ForCausalLM MistralLarge3ForCausalLMEagle
-    KimiK25ForConditionalGeneration Eagle3DeepseekV2ForCausalLM GigaChat35ForCausalLM MiniCPM3ForCausalLM
-    KimiVLForConditionalGeneration KimiLinearForCausalLM KimiK3LinearForCausalLM KimiK3ForConditionalGeneration
-    BailingMoeV2_5ForCausalLM BailingMoeV3ForCausalLM BailingMoeV3VLForConditionalGeneration SarvamMLAForCausalLM
-    """.split()
-)
+    {
+        "DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM", "DeepseekV32ForCausalLM", "DeepseekV3ForCausalLMNextN",
+        "Glm4MoeLiteForCausalLM", "GlmMoeDsaForCausalLM", "Glm5NextForConditionalGeneration",
+        "LongcatFlashForCausalLM", "HYV4ForCausalLM", "DotsVLMForCausalLM", "Dots3NoteForCausalLM",
+        "MistralLarge3ForCausalLM", "MistralLarge3ForCausalLMEagle", "KimiK25ForConditionalGeneration",
+        "Eagle3DeepseekV2ForCausalLM", "GigaChat35ForCausalLM", "MiniCPM3ForCausalLM",
+        "KimiVLForConditionalGeneration", "KimiLinearForCausalLM", "KimiK3LinearForCausalLM",
+        "KimiK3ForConditionalGeneration", "BailingMoeV2_5ForCausalLM", "BailingMoeV3ForCausalLM",
+        "BailingMoeV3VLForConditionalGeneration", "SarvamMLAForCausalLM",
+    }
+)  # fmt: skip
 MLA_WITH_RANK = frozenset({"PixtralForConditionalGeneration", "DeepseekVL2ForCausalLM"})
 # DeepSeek sparse attention, where the config also has `index_topk` (configs/model_config.py:191).
 DSA_ARCHITECTURES = frozenset(
-    """
-    DeepseekV3ForCausalLM DeepseekV32ForCausalLM MistralLarge3ForCausalLM PixtralForConditionalGeneration
-    GlmMoeDsaForCausalLM Glm5NextForConditionalGeneration LongcatFlashForCausalLM Dots3NoteForCausalLM HYV4ForCausalLM
-    """.split()
-)
+    {
+        "DeepseekV3ForCausalLM", "DeepseekV32ForCausalLM", "MistralLarge3ForCausalLM",
+        "PixtralForConditionalGeneration", "GlmMoeDsaForCausalLM", "Glm5NextForConditionalGeneration",
+        "LongcatFlashForCausalLM", "Dots3NoteForCausalLM", "HYV4ForCausalLM",
+    }
+)  # fmt: skip
 # Multimodal architectures that keep their prefill graphs (configs/model_config.py:2501).
 MULTIMODAL_PREFILL_GRAPHS = frozenset(
-    """
-    MiniMaxM3SparseForConditionalGeneration Cohere2VisionForConditionalGeneration Glm5NextForConditionalGeneration
-    InternS2MobiusForConditionalGeneration PaddleOCRVLForConditionalGeneration Qwen3_5ForConditionalGeneration
-    Qwen3_5MoeForConditionalGeneration Qwen4ExpForConditionalGeneration MuseGlimmerForConditionalGeneration
-    MuseSparkForConditionalGeneration KimiK3ForConditionalGeneration KimiK25ForConditionalGeneration
-    MiniMaxM3SparseForCausalLM
-    """.split()
-)
+    {
+        "MiniMaxM3SparseForConditionalGeneration", "Cohere2VisionForConditionalGeneration",
+        "Glm5NextForConditionalGeneration", "InternS2MobiusForConditionalGeneration",
+        "PaddleOCRVLForConditionalGeneration", "Qwen3_5ForConditionalGeneration",
+        "Qwen3_5MoeForConditionalGeneration", "Qwen4ExpForConditionalGeneration",
+        "MuseGlimmerForConditionalGeneration", "MuseSparkForConditionalGeneration", "KimiK3ForConditionalGeneration",
+        "KimiK25ForConditionalGeneration", "MiniMaxM3SparseForCausalLM",
+    }
+)  # fmt: skip
 SINK_ARCHITECTURES = frozenset(
     {"GptOssForCausalLM", "GraniteSWAForCausalLM", "GraniteMoeSWAForCausalLM", "IQuestQ1ForCausalLM"}
 )
+
+
+# Served as text models unless --enable-multimodal is given (configs/model_config.py:692).
+TEXT_BY_DEFAULT = frozenset(
+    {
+        "Gemma3ForConditionalGeneration", "Llama4ForConditionalGeneration", "Step3VLForConditionalGeneration",
+        "InklingForConditionalGeneration",
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -62,6 +77,15 @@ class Model:
         ranked = cls(architecture, False, config).text("kv_lora_rank") is not None
         mla = architecture in MLA_ARCHITECTURES or (architecture in MLA_WITH_RANK and ranked)
         return cls(architecture, mla, config)
+
+    @classmethod
+    def from_folder(cls, folder: Path) -> Model:
+        """Return the model in a folder; an unknown one when it has no readable config.json."""
+        try:
+            config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return cls.unknown()
+        return cls.from_config(config) if isinstance(config, dict) else cls.unknown()
 
     @classmethod
     def unknown(cls) -> Model:
@@ -92,4 +116,4 @@ class Model:
     @property
     def multimodal(self) -> bool:
         """Whether it has a vision part; SGLang keeps memory for it and captures no prefill graphs."""
-        return isinstance(self.config.get("vision_config"), Mapping)
+        return self.architecture not in TEXT_BY_DEFAULT and isinstance(self.config.get("vision_config"), Mapping)

@@ -9,7 +9,7 @@ from typing import Any
 
 from spectune.engines.sglang.argument_parser import ArgumentParser, Trouble, Use
 from spectune.engines.sglang.older_names import Successor, deprecation
-from spectune.engines.sglang.printable import printable
+from spectune.engines.sglang.printable import HIDDEN, hidden, printable
 from spectune.engines.sglang.resolution import Finding
 from spectune.engines.sglang.shell_words import Word
 
@@ -121,7 +121,8 @@ def _duplicate(use: Use, earlier: Any) -> Finding:
     if use.value == earlier:
         message = f"--{use.name} is given twice with the same value"
         return Finding("duplicate-option", "info", message, "leave one out")
-    values = f"{printable(str(earlier), 80)}, then {printable(str(use.value), 80)}"
+    both = [HIDDEN if hidden(use.name) else printable(str(value), 80) for value in (earlier, use.value)]
+    values = ", then ".join(both)
     return Finding("duplicate-option", "warning", f"--{use.name} is given as {values}: the last wins", "leave one out")
 
 

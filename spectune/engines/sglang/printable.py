@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import unicodedata
+import re
 from typing import Any
 
-# Control characters, invisible formatting (direction marks among it), line separators, halves of a pair, private use.
-_UNPRINTABLE = {"Cc", "Cf", "Zl", "Zp", "Cs", "Co"}
+HIDDEN = "***"
+_SECRET = re.compile(r"(?i)api[_-]key|[_-]token$|password|secret")
 
 
 def printable(text: str, limit: int | None = None) -> str:
@@ -16,7 +16,7 @@ def printable(text: str, limit: int | None = None) -> str:
         text: Anything.
         limit: Characters at most; the rest is cut with an ellipsis.
     """
-    safe = "".join(_escaped(letter) if unicodedata.category(letter) in _UNPRINTABLE else letter for letter in text)
+    safe = "".join(letter if letter.isprintable() else _escaped(letter) for letter in text)
     return safe if limit is None or len(safe) <= limit else safe[: limit - 1] + "…"
 
 
@@ -31,6 +31,11 @@ def printable_json(value: Any) -> Any:
     if isinstance(value, int) and not -(2**53) < value < 2**53:
         return str(value)  # beyond what readers of JSON keep exactly
     return value if value is None or isinstance(value, bool | int | float) else printable(str(value))
+
+
+def hidden(field: str) -> bool:
+    """Whether the value of a field or option is a secret, which no output repeats."""
+    return _SECRET.search(field) is not None
 
 
 def _escaped(letter: str) -> str:

@@ -9,35 +9,13 @@ from typing import Any, Literal
 from spectune.engines.sglang.hardware import MACHINES, Machine
 from spectune.engines.sglang.model_config import Model
 from spectune.engines.sglang.rules import names as n
-from spectune.engines.sglang.rules.rule import Kind, Rule
+from spectune.engines.sglang.rules.judging import Finding, judge
 from spectune.engines.sglang.rules.state import DEFAULTS, FLAGS, State
-from spectune.engines.sglang.rules.table import pipeline
 
 __all__ = ["MACHINES", "Finding", "Machine", "Model", "Resolution", "resolve"]
 
-Severity = Literal["info", "warning", "fatal"]
-SEVERITY: Mapping[Kind, Severity] = {
-    "reject": "fatal", "die": "fatal", "unwise": "warning", "implicit": "warning", "rewrite": "info", "note": "info",
-}  # fmt: skip
 # Defaults that only stand in for reading; nobody asked for them and the report would drown in them.
 UNREPORTED = frozenset(DEFAULTS) - {"attn-dp-size", "dp-size", "tp-size"}
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What one rule says of a launch.
-
-    Attributes:
-        rule: Its name in the table.
-        severity: `fatal` ends the launch, sooner (rejected) or later.
-        message: SGLang's own words where it refuses.
-        advice: The way out; empty where none is needed.
-    """
-
-    rule: str
-    severity: Severity
-    message: str
-    advice: str
 
 
 @dataclass(frozen=True)
@@ -67,7 +45,7 @@ def resolve(
     model: Model,
     draft: Model | None,
     machine: Machine,
-    env: Mapping[str, str] = {},  # noqa: B006 (never written to)
+    env: Mapping[str, str] = {},
     version: str = "0.5.23",
 ) -> Resolution:
     """Resolve a launch as SGLang would.
@@ -81,32 +59,11 @@ def resolve(
         version: SGLang's version; rules not known for it are left out.
     """
     state = State(arguments, model=model, draft=draft, machine=machine, env=env)
-    findings: list[Finding] = []
-    rejected = False
-    for rule in pipeline(version):
-        if not rule.when(state):
-            continue
-        if message := rule.message(state):
-            findings.append(Finding(rule.name, SEVERITY[rule.kind], message, rule.way_out(state)))
-        if rule.kind == "reject":
-            rejected = True
-            break
-        rewrite(state, rule)
+    findings, rejected = judge(state, version)
     graver = any(finding.severity != "info" for finding in findings)
     return Resolution(
         "rejected" if rejected else "warning" if graver else "ok", reported(state), tuple(findings)
     )  # fmt: skip
-
-
-def rewrite(state: State, rule: Rule) -> None:
-    """Apply what a rule rewrites, if it does."""
-    if rule.sets is None:
-        return
-    for name, value in rule.sets(state).items():
-        if value is None:
-            state.values.pop(name, None)
-        else:
-            state.values[name] = value
 
 
 def reported(state: State) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spectune.engines.protocol import Illegal, LaunchCommand
@@ -131,6 +131,7 @@ def test_model_folders_are_checked_and_hub_names_are_not(tmp_path: Path) -> None
 words = st.text(st.characters(codec="utf-8", exclude_characters="\0", exclude_categories=("Cs",)), max_size=12)
 
 
+@settings(deadline=None)
 @given(st.lists(words, max_size=4), words)
 def test_a_shell_sees_exactly_the_arguments(arguments: list[str], value: str) -> None:
     show = "import os, sys; sys.stdout.buffer.write('\\0'.join([os.environ['V'], *sys.argv[1:]]).encode())"

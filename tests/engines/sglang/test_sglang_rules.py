@@ -1,21 +1,110 @@
-"""S, K, N and their friends."""
+"""The table, and what a search derives from it."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectune.engines.sglang import rules
+from spectune.engines.protocol import Illegal
+from spectune.engines.sglang.options import Options
+from spectune.engines.sglang.rules import BY_NAME, DRAFT_TOKENS, RULES, STEPS, TOPK
+from spectune.engines.sglang.rules.eagle import draft_token_bounds
+from spectune.engines.sglang.rules.folding import Rulebook, nearest_legal
+from spectune.engines.sglang.rules.names import ATTENTION_MODE, DRAFT_ATTENTION
+from spectune.engines.sglang.rules.rule import version_key
 
 EAGLE = {
     "speculative-algorithm": "EAGLE3",
     "speculative-draft-model-path": "org/drafter",
-    "speculative-num-steps": 3,
-    "speculative-eagle-topk": 4,
-    "speculative-num-draft-tokens": 8,
+    STEPS: 3,
+    TOPK: 4,
+    DRAFT_TOKENS: 8,
 }
+BACKENDS = ("triton", "flashinfer", "fa3", "fa4", "trtllm_mha", "flashmla", "torch_native")
 small = st.integers(1, 12)
+assignments = st.fixed_dictionaries(
+    {"speculative-algorithm": st.sampled_from(["none", "EAGLE", "nextn", "EAGLE3", "STANDALONE", "NGRAM", "DFLASH"])},
+    optional={
+        STEPS: st.integers(0, 7),
+        TOPK: st.sampled_from([1, 2, 4]),
+        DRAFT_TOKENS: st.integers(1, 40),
+        "speculative-draft-model-path": st.just("org/drafter"),
+        DRAFT_ATTENTION: st.sampled_from(BACKENDS),
+        ATTENTION_MODE: st.sampled_from(["prefill", "decode"]),
+        "speculative-use-rejection-sampling": st.booleans(),
+        "speculative-adaptive": st.booleans(),
+        "attention-backend": st.sampled_from(BACKENDS),
+        "prefill-attention-backend": st.sampled_from(BACKENDS),
+        "decode-attention-backend": st.sampled_from(BACKENDS),
+        "page-size": st.sampled_from([1, 16, 64, 100]),
+        "chunked-prefill-size": st.sampled_from([1000, 8192]),
+        "attn-dp-size": st.sampled_from([1, 2]),
+        "pp-size": st.sampled_from([1, 2]),
+        "context-length": st.sampled_from([4096, 2**20]),
+        "max-running-requests": st.sampled_from([4, 1024]),
+        "enable-mixed-chunk": st.booleans(),
+        "disable-decode-cuda-graph": st.booleans(),
+        "cuda-graph-bs-decode": st.sampled_from([(1, 2), (1, 2, 4)]),
+        "env.NCCL_PROTO": st.sampled_from(["unset", "LL"]),
+    },
+)
+BASE = {"model-path": "org/model", "tp-size": 8, "attention-backend": "triton", "page-size": 1}
+
+
+def illegality(values: dict[str, Any]) -> Illegal | None:
+    return Rulebook({})._judged(values, {}, Rulebook({})._target).illegal
+
+
+def fold(values: dict[str, Any], **fixed: Any) -> dict[str, Any]:
+    book = Rulebook(fixed)
+    return dict(book._judged(values, book.base, book._target).items)
+
+
+def canonical(book: Rulebook, values: dict[str, Any]) -> Illegal | dict[str, Any]:
+    names = book.draft_names(values)
+    draft = book.draft_part({name: value for name, value in values.items() if name in names})
+    if draft.illegal is not None:
+        return draft.illegal
+    rest = book.rest_part(draft.key, {name: value for name, value in values.items() if name not in names})
+    return rest.illegal or dict(draft.items + rest.items)
+
+
+def test_every_rule_says_where_it_was_found_and_how_it_was_tested() -> None:
+    assert len(RULES) > 80
+    for rule in RULES:
+        assert rule.source, rule.name
+        assert rule.tested in {"resolver run", "launched", "read"}
+        assert version_key(rule.since) >= version_key("0.5.6")
+        assert rule.name == rule.name.lower()
+
+
+def test_every_argument_a_rule_drops_is_one_of_sglangs() -> None:
+    known = Options.shipped().by_name
+    dropped = {name for rule in RULES for name in rule.drops} - {"speculative-*"}
+    assert dropped <= known.keys()
+
+
+@given(assignments)
+def test_the_two_parts_together_say_what_the_whole_table_says(values: dict[str, Any]) -> None:
+    book = Rulebook(BASE)
+    whole = book._judged(values, book.base, book._target)
+    found = canonical(book, values)
+    if isinstance(found, Illegal):
+        assert whole.illegal is not None
+    else:
+        assert whole.illegal is None
+        assert found == dict(whole.items)
+
+
+@given(assignments)
+def test_folding_again_changes_nothing(values: dict[str, Any]) -> None:
+    book = Rulebook(BASE)
+    found = canonical(book, values)
+    if not isinstance(found, Illegal):
+        assert canonical(book, found) == found
 
 
 def tree_size(steps: int, topk: int) -> int:
@@ -28,32 +117,33 @@ def tree_size(steps: int, topk: int) -> int:
 
 @given(small, small)
 def test_greatest_draft_is_every_node_of_the_tree(steps: int, topk: int) -> None:
-    least, most = rules.draft_token_bounds(steps, topk)
+    least, most = draft_token_bounds(steps, topk)
     assert most == tree_size(steps, topk)
     assert least == (steps + 1 if topk == 1 else 2)
 
 
 @given(small, small, st.integers(-5, 400))
 def test_nearest_legal_is_legal_and_leaves_legal_ones_alone(steps: int, topk: int, tokens: int) -> None:
-    wanted = {**EAGLE, rules.STEPS: steps, rules.TOPK: topk, rules.DRAFT_TOKENS: tokens}
-    repaired = dict(rules.nearest_legal(wanted))
-    assert rules.illegality(repaired) is None
-    if rules.illegality(wanted) is None:
+    wanted = {**EAGLE, STEPS: steps, TOPK: topk, DRAFT_TOKENS: tokens}
+    repaired = dict(nearest_legal(wanted))
+    assert illegality(repaired) is None
+    if topk > 1 and illegality(wanted) is None:
         assert repaired == wanted
 
 
 @given(small, st.integers(2, 99))
 def test_a_chain_is_one_candidate_whatever_n_says(steps: int, tokens: int) -> None:
-    chain = {**EAGLE, rules.STEPS: steps, rules.TOPK: 1}
-    assert rules.fold({**chain, rules.DRAFT_TOKENS: tokens}, {}) == rules.fold(chain, {})
+    chain = {**EAGLE, STEPS: steps, TOPK: 1}
+    assert fold({**chain, DRAFT_TOKENS: tokens}) == fold(chain)
 
 
-def test_nextn_is_eagle() -> None:
-    assert rules.fold({**EAGLE, "speculative-algorithm": "nextn"}, {})["speculative-algorithm"] == "EAGLE"
+@pytest.mark.parametrize("name", ["NEXTN", "nextn", "eagle"])
+def test_nextn_is_eagle_in_any_case(name: str) -> None:
+    assert fold({**EAGLE, "speculative-algorithm": name})["speculative-algorithm"] == "EAGLE"
 
 
 def test_without_speculation_draft_parameters_fall_away() -> None:
-    folded = rules.fold({**EAGLE, "speculative-algorithm": "none", "env.NCCL_PROTO": "LL"}, {})
+    folded = fold({**EAGLE, "speculative-algorithm": "none", "env.NCCL_PROTO": "LL"})
     assert folded == {"speculative-algorithm": "none", "env.NCCL_PROTO": "LL"}
 
 
@@ -63,46 +153,95 @@ def test_without_speculation_draft_parameters_fall_away() -> None:
         ({"attention-backend": "triton"}, False),
         ({"attention-backend": "triton", "prefill-attention-backend": "flashinfer"}, True),
         ({"prefill-attention-backend": "fa3", "decode-attention-backend": "fa3"}, False),
+        ({"attention-backend": "aiter"}, True),
+        ({}, True),
     ],
 )
 def test_attention_mode_matters_only_between_two_backends(fixed: dict[str, str], kept: bool) -> None:
-    folded = rules.fold({**EAGLE, rules.ATTENTION_MODE: "decode"}, fixed)
-    assert (rules.ATTENTION_MODE in folded) is kept
+    assert (ATTENTION_MODE in fold({**EAGLE, ATTENTION_MODE: "decode"}, **fixed)) is kept
 
 
-def test_batch_sizes_do_not_matter_without_graphs() -> None:
-    folded = rules.fold({**EAGLE, "disable-decode-cuda-graph": True, "cuda-graph-bs-decode": (1, 2)}, {})
-    assert "cuda-graph-bs-decode" not in folded
+@pytest.mark.parametrize(
+    ("values", "gone"),
+    [
+        ({"disable-decode-cuda-graph": True, "cuda-graph-bs-decode": (1, 2)}, "cuda-graph-bs-decode"),
+        ({"cuda-graph-bs-decode": (1, 2), "cuda-graph-max-bs-decode": 64}, "cuda-graph-max-bs-decode"),
+        ({"speculative-draft-model-revision": "main"}, "speculative-draft-model-revision"),
+        ({"speculative-token-map": "map.pt"}, "speculative-token-map"),
+        ({"speculative-algorithm": "NGRAM"}, "speculative-draft-model-path"),
+        ({"speculative-algorithm": "NGRAM", "enable-mixed-chunk": True}, "enable-mixed-chunk"),
+    ],
+)
+def test_what_makes_no_difference_falls_away(values: dict[str, Any], gone: str) -> None:
+    given = {**EAGLE, **values}
+    assert gone in given
+    assert gone not in fold(given)
+
+
+def test_a_page_size_that_the_backend_changes_is_written_as_changed() -> None:
+    chain = {**EAGLE, TOPK: 1, DRAFT_TOKENS: 4, "attention-backend": "trtllm_mha"}
+    assert fold({**chain, "page-size": 1}) == fold({**chain, "page-size": 64})
+    assert fold({**chain, "page-size": 32})["page-size"] == 32
+
+
+@pytest.mark.parametrize("algorithm", ["DFLASH", "DSPARK", "UNO", "FROZEN_KV_MTP", "my_plugin"])
+def test_other_algorithms_pass_through_as_written(algorithm: str) -> None:
+    values = {**EAGLE, "speculative-algorithm": algorithm, TOPK: 1, DRAFT_TOKENS: 77, "page-size": 16}
+    assert canonical(Rulebook(BASE), values) == values
 
 
 @pytest.mark.parametrize(
     ("change", "rule"),
     [
-        ({rules.DRAFT_TOKENS: 64, rules.STEPS: 2}, "tree-bounds"),
-        ({rules.DRAFT_TOKENS: 1}, "tree-bounds"),
-        ({rules.STEPS: 0}, "tree-bounds"),
-        ({"decode-attention-backend": "trtllm_mha"}, "topk-backend"),
-        ({"prefill-attention-backend": "flashmla"}, "topk-backend"),
-        ({rules.DRAFT_ATTENTION: "trtllm_mha"}, "topk-backend"),
+        ({DRAFT_TOKENS: 64, STEPS: 2}, "tree-bounds"),
+        ({DRAFT_TOKENS: 1}, "tree-bounds"),
+        ({STEPS: 0}, "tree-bounds"),
+        ({TOPK: 0}, "tree-bounds"),
+        ({STEPS: None}, "incomplete-draft"),
+        ({TOPK: None}, "incomplete-draft"),
+        ({DRAFT_TOKENS: None}, "incomplete-draft"),
+        ({"decode-attention-backend": "trtllm_mha"}, "topk-trtllm-mha"),
+        ({"prefill-attention-backend": "trtllm_mha"}, "topk-trtllm-mha"),
+        ({"prefill-attention-backend": "flashmla", "attention-backend": "fa3"}, "topk-backend"),
+        ({DRAFT_ATTENTION: "trtllm_mha", "attention-backend": "fa3"}, "topk-backend"),
+        ({DRAFT_ATTENTION: "torch_native", "attention-backend": "fa3"}, "draft-backend"),
         ({"attention-backend": "fa4", "page-size": 16}, "topk-page"),
+        ({"attention-backend": "fa3", "prefill-attention-backend": "fa4", "page-size": 16}, "topk-page-split"),
         ({"page-size": 3, "attention-backend": "fa3", "chunked-prefill-size": 100}, "chunk-page"),
         ({"pp-size": 2}, "pipeline-parallelism"),
-        ({"speculative-algorithm": "STANDALONE", "attn-dp-size": 2}, "standalone-dp"),
+        ({"pp-size": 2, "speculative-algorithm": "EAGLE"}, "pipeline-parallelism-prefill"),
+        ({"speculative-algorithm": "STANDALONE", "attn-dp-size": 2, "tp-size": 2}, "standalone-dp"),
+        ({"speculative-algorithm": "NGRAM", "attn-dp-size": 2, "tp-size": 2}, "ngram-dp"),
+        ({"speculative-algorithm": "NGRAM", "page-size": 16, "attention-backend": "triton"}, "ngram-page"),
+        ({"attn-dp-size": 3, "tp-size": 8}, "attention-dp-divides"),
+        ({"speculative-use-rejection-sampling": True}, "rejection-topk"),
+        ({"attention-backend": "flex_attention"}, "flex-attention"),
+        ({"attention-backend": "triton", "context-length": 2**20, "max-running-requests": 1024}, "offset-overflow"),
     ],
 )
 def test_what_sglang_refuses_or_dies_of(change: dict[str, object], rule: str) -> None:
-    broken = rules.illegality({**EAGLE, **change})
+    values = {name: value for name, value in {**EAGLE, **change}.items() if value is not None}
+    broken = illegality(values)
     assert broken is not None
     assert broken.rule == rule
-
-
-@pytest.mark.parametrize("missing", [rules.STEPS, rules.TOPK, rules.DRAFT_TOKENS])
-def test_a_draft_needs_all_three_numbers(missing: str) -> None:
-    broken = rules.illegality({name: value for name, value in EAGLE.items() if name != missing})
-    assert broken is not None
-    assert broken.rule == "incomplete-draft"
+    assert BY_NAME[rule].excludes
+    assert BY_NAME[rule].source in broken.reason
 
 
 def test_the_same_backends_are_fine_for_a_chain() -> None:
-    chain = {**EAGLE, rules.TOPK: 1, rules.DRAFT_TOKENS: 4, "attention-backend": "trtllm_mha", "page-size": 64}
-    assert rules.illegality(chain) is None
+    chain = {**EAGLE, TOPK: 1, DRAFT_TOKENS: 4, "attention-backend": "trtllm_mha", "page-size": 64}
+    assert illegality(chain) is None
+
+
+def test_adaptive_speculation_couples_steps_to_everything() -> None:
+    names = {STEPS, "speculative-adaptive", "page-size"}
+    assert Rulebook({}).draft_names(names) == names
+    assert Rulebook({}).draft_names({STEPS, "page-size"}) == {STEPS}
+
+
+def test_a_rule_is_known_for_a_range_of_versions() -> None:
+    rule = BY_NAME["overlap-off-before-spec-v2"]
+    assert rule.holds_in("0.5.10")
+    assert not rule.holds_in("0.5.23")
+    assert BY_NAME["adaptive-start"].holds_in("0.5.24.dev3")
+    assert not BY_NAME["adaptive-start"].holds_in("0.5.6")

@@ -1,7 +1,8 @@
-"""Runs inside the engine's interpreter: reads launches, one line of JSON each, and prints what SGLang's resolver answers.
+"""Runs inside the engine's interpreter: reads launches, a line of JSON each, and prints what SGLang's resolver answers.
 
-A line is `{"argv": […], "machine": {"compute_capability": 90, "memory_mib": 143360} | null}`; a machine stands in for the
-probes of a GPU that is not there. The answer is `{"resolved": {…}}` with the engine's field names, or `{"error": …}`.
+A line is `{"argv": […], "machine": {"compute_capability": 90, "memory_mib": 143360} | null}`; a machine stands in for
+the probes of a GPU that is not there. The answer is `{"resolved": {…}}` with the engine's field names, or
+`{"error": …}`.
 """
 
 import contextlib
@@ -9,9 +10,12 @@ import json
 import logging
 import sys
 
+import torch
 from sglang.srt.arg_groups import memory_hook
 from sglang.srt.arg_groups.overrides import resolved_view
 from sglang.srt.arg_groups.validation_hook import check_server_args
+from sglang.srt.model_executor import cuda_graph_config
+from sglang.srt.plugins import load_plugins
 from sglang.srt.runtime_context import override_platform
 from sglang.srt.server_args import prepare_server_args
 
@@ -23,15 +27,16 @@ REPORTED = (
     "enable_multi_layer_eagle",
 )  # fmt: skip
 PROBE_MEMORY = memory_hook.get_device_memory_capacity
+DEFAULT_PREFILL = cuda_graph_config.default_prefill_backend
 
 
-def platform_facts(capability: int) -> dict[str, bool]:
+def platform_facts(capability: int) -> dict[str, object]:
     """Return what SGLang would find out about a CUDA GPU of this compute capability."""
     return {
         "is_cuda": True, "is_sm90": capability == 90, "is_hopper_with_cuda_12_3": capability == 90,
         "is_sm100": capability == 100, "is_sm100_or_sm110": capability == 100, "is_sm110": False,
         "is_sm120": capability == 120, "is_blackwell": capability in (100, 120), "has_flashinfer": True,
-        "has_amx": False,
+        "has_amx": False, "device_sm": capability, "device_capability": (capability // 10, 0),
     }  # fmt: skip
 
 
@@ -55,14 +60,19 @@ def answer(argv: list[str]) -> dict[str, object]:
 
 def main() -> None:
     """Answer every line of standard input."""
+    load_plugins()  # as a launch does
     for line in sys.stdin:
         question = json.loads(line)
         machine = question.get("machine")
         with contextlib.ExitStack() as stack:
             memory_hook.get_device_memory_capacity = PROBE_MEMORY
+            cuda_graph_config.default_prefill_backend = DEFAULT_PREFILL
             if machine is not None:
-                stack.enter_context(override_platform(**platform_facts(machine["compute_capability"])))
+                capability = machine["compute_capability"]
+                stack.enter_context(override_platform(**platform_facts(capability)))
+                torch.cuda.get_device_capability = lambda _device=None, tens=capability // 10: (tens, 0)
                 memory_hook.get_device_memory_capacity = lambda _device, mib=machine["memory_mib"]: mib
+                cuda_graph_config.default_prefill_backend = lambda: "breakable"
             said = answer(question["argv"])
         print(json.dumps({**said, "memory_mib": memory_hook.get_device_memory_capacity("cpu")}), flush=True)
 

@@ -1,22 +1,22 @@
-"""What resolves and then dies, serves nonsense or runs otherwise than meant: the resolver lets all of this pass."""
+"""What resolves and then dies: the resolver lets all of this pass."""
 
 from __future__ import annotations
 
 from spectune.engines.sglang.rules import names as n
 from spectune.engines.sglang.rules.eagle import draft_token_bounds
-from spectune.engines.sglang.rules.rule import LAUNCHED, RAN, READ, Rule
+from spectune.engines.sglang.rules.rule import RAN, READ, Rule
 from spectune.engines.sglang.rules.state import State
 
 INT32 = 2**31
 FLAT_OFFSETS = frozenset({"flashinfer", "triton", "aiter"})
-TREE_ALGORITHM = "allreduce:tree"
 
 
 def draft_backend(state: State, *, extend: bool = False) -> str | None:
     """Return the attention backend the drafter decodes with, or extends with after a verify."""
     prefill, decode = state.backends
     target = prefill if extend and state.get(n.ATTENTION_MODE) != "decode" else decode
-    return state.get(n.DRAFT_ATTENTION) or target
+    backend = state.get(n.DRAFT_ATTENTION) or target
+    return None if backend is None else str(backend)
 
 
 def _outside_tree(state: State) -> bool:
@@ -86,17 +86,6 @@ def _no_draft_graphs(state: State) -> bool:
     return all(size % width for size in sizes)
 
 
-def _uncaptured(state: State) -> bool:
-    graph, running = state.get(n.DECODE_GRAPH) or {}, state.get(n.RUNNING)
-    if running is None or graph.get("backend") == "disabled" or graph.get("max_bs") is None or state.cpu:
-        return False
-    return int(running) // state.number("attn-dp-size") > int(graph["max_bs"])
-
-
-def _tree_nccl(state: State) -> bool:
-    return state.env.get("NCCL_ALGO", "").strip().lower() == "tree" and state.number("tp-size") > 1
-
-
 # fmt: off
 AFTERWARDS = (
     Rule(
@@ -116,19 +105,22 @@ AFTERWARDS = (
     ),
     Rule(
         "topk-page-split", "die", lambda s: bool(_unpaged(s)),
-        lambda s: f"top-k {s.get(n.TOPK)} with page size {s.get(n.PAGE)} does not run on {', '.join(sorted(_unpaged(s)))}",
+        lambda s: (f"top-k {s.get(n.TOPK)} with page size {s.get(n.PAGE)} does not run on "
+                   f"{', '.join(sorted(_unpaged(s)))}"),
         "R7", READ, advice="page-size 1, or flashinfer, fa3 or triton in every role",
     ),
     Rule(
         "draft-backend", "die", lambda s: s.eagle and _undraftable(s) is not None,
-        lambda s: f"EAGLE is not supported in attention backend {_undraftable(s)}", "section 1, draft_utils.py:96", READ,
+        lambda s: f"EAGLE is not supported in attention backend {_undraftable(s)}", "section 1, draft_utils.py:96",
+        READ,
         advice="name another speculative-draft-attention-backend",
     ),
     Rule(
         "draft-mla", "die",
         lambda s: s.eagle and s.draft is not None and s.draft.architecture is not None and not s.draft.mla
         and not s.model.mla and draft_backend(s) in ("trtllm_mla", "cutedsl_mla"),
-        lambda s: f"{draft_backend(s)} backend requires MLA model (use_mla_backend=True).", "R7 draft_utils.py:358", READ,
+        lambda s: f"{draft_backend(s)} backend requires MLA model (use_mla_backend=True).", "R7 draft_utils.py:358",
+        READ,
         advice="name another speculative-draft-attention-backend",
     ),
     Rule(
@@ -145,8 +137,8 @@ AFTERWARDS = (
     Rule(
         "standalone-vocabulary", "die",
         lambda s: s.algorithm == "STANDALONE" and _vocabularies(s, reduced=False) is not None,
-        lambda s: ("STANDALONE speculative decoding requires the draft model to share the same vocabulary as the target "
-                   "model: {} against {} tokens".format(*(_vocabularies(s, reduced=False) or ()))),
+        lambda s: ("STANDALONE speculative decoding requires the draft model to share the same vocabulary as the "
+                   "target model: {} against {} tokens".format(*(_vocabularies(s, reduced=False) or ()))),
         "R8 standalone_worker_v2.py:185", READ, advice="a drafter of the same family",
     ),
     Rule(
@@ -160,44 +152,6 @@ AFTERWARDS = (
         "draft-graph-sizes", "die", _no_draft_graphs,
         "no captured batch size is a multiple of the attention tensor-parallel size: AssertionError: capture_bs=[...]",
         "section 3, base_cuda_graph_runner.py:104", READ, advice="add such a size to cuda-graph-bs-decode",
-    ),
-    Rule(
-        "uncaptured-batches", "unwise", _uncaptured,
-        lambda s: (f"{s.get(n.RUNNING)} requests may run, but graphs end at "
-                   f"{(s.get(n.DECODE_GRAPH) or {}).get('max_bs')}: larger batches run eagerly"),
-        "section 3, decode_cuda_graph_runner.py:887", READ, advice="raise cuda-graph-max-bs-decode",
-    ),
-    Rule(
-        "token-map-unused", "unwise", lambda s: s.algorithm == "EAGLE3" and s.get("speculative-token-map") is not None,
-        "EAGLE3 ignores speculative-token-map", "R13 eagle_worker_v2.py:323", READ,
-    ),
-    Rule(
-        "nccl-tree", "unwise", _tree_nccl,
-        "NCCL has no Tree for AllGather: NCCL_ALGO=Tree alone can end tensor parallelism in 'invalid usage'",
-        "docs of NCCL_ALGO", READ, advice=f"NCCL_ALGO={TREE_ALGORITHM}",
-    ),
-    Rule(
-        "gpu-uuids", "unwise",
-        lambda s: s.env.get("CUDA_VISIBLE_DEVICES", "").upper().startswith(("GPU-", "MIG-")) and s.number("tp-size") > 1,
-        "SGLang's custom all-reduce reads CUDA_VISIBLE_DEVICES as numbers", "section 1.3, custom_all_reduce_utils.py:475",
-        READ, advice="name GPUs by index",
-    ),
-    Rule(
-        "forced-acceptance", "unwise",
-        lambda s: s.env.get("SGLANG_SIMULATE_ACC_LEN", "-1").replace(".", "", 1).isdigit()
-        and float(s.env["SGLANG_SIMULATE_ACC_LEN"]) > 0,
-        "SGLANG_SIMULATE_ACC_LEN forces acceptance: outputs and speeds are not the model's", "section 1.3", READ,
-        advice="unset it",
-    ),
-    Rule(
-        "spec-v2-gone", "note", lambda s: "SGLANG_ENABLE_SPEC_V2" in s.env,
-        "SGLANG_ENABLE_SPEC_V2 does not exist any more: the V2 workers always run", "section 1.1", READ, since="0.5.15",
-        advice="unset it",
-    ),
-    Rule(
-        "cpu-speculates", "note", lambda s: s.cpu and s.eagle and s.backends == ("intel_amx", "intel_amx"),
-        "on a processor without AMX, SGLang falls back to torch_native, which has no drafter; spectune's CPU runtime "
-        "keeps intel_amx", "overrides.py:1303", LAUNCHED,
     ),
 )
 # fmt: on

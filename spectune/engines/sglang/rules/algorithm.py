@@ -46,7 +46,7 @@ def _adaptive_settings(state: State) -> dict[str, Any]:
 ALGORITHM = (
     Rule(
         "draft-revision", "rewrite", lambda s: s.get(n.DRAFT_MODEL) is not None and s.get(n.DRAFT_REVISION) is None,
-        "", "section 1.1, speculative_hook.py:123", RAN, sets=lambda s: {n.DRAFT_REVISION: "main"},
+        "", "section 1.1, speculative_hook.py:123", RAN, sets=lambda _: {n.DRAFT_REVISION: "main"},
     ),
     Rule(
         "algorithm-case", "rewrite",
@@ -64,11 +64,11 @@ ALGORITHM = (
         "gemma4-mtp", "rewrite",
         lambda s: s.algorithm in ("NEXTN", "EAGLE") and s.draft is not None and s.draft.architecture in GEMMA4_DRAFTS,
         "this drafter runs as FROZEN_KV_MTP", "speculative_hook.py:109", READ,
-        sets=lambda s: {n.ALGORITHM: "FROZEN_KV_MTP"},
+        sets=lambda _: {n.ALGORITHM: "FROZEN_KV_MTP"},
     ),
     Rule(
         "nextn-is-eagle", "rewrite", lambda s: s.algorithm == "NEXTN", "NEXTN is EAGLE",
-        "section 2.7, speculative_hook.py:109", RAN, sets=lambda s: {n.ALGORITHM: "EAGLE"}, canonical=True,
+        "section 2.7, speculative_hook.py:109", RAN, sets=lambda _: {n.ALGORITHM: "EAGLE"}, canonical=True,
     ),
     Rule(
         "block-verification-algorithm", "reject",
@@ -85,7 +85,7 @@ ALGORITHM = (
         "block-verification-samples", "rewrite",
         lambda s: s.on(n.BLOCK_VERIFICATION) and s.algorithm in ("EAGLE", "EAGLE3") and not s.on(n.REJECTION),
         "block verification turns rejection sampling on", "R11 speculative_hook.py:188", RAN,
-        sets=lambda s: {n.REJECTION: True}, since="0.5.23",
+        sets=lambda _: {n.REJECTION: True}, since="0.5.23",
     ),
     Rule(
         "draft-window", "reject",
@@ -119,7 +119,7 @@ ALGORITHM = (
     Rule(
         "adaptive-off", "rewrite", lambda s: s.on(n.ADAPTIVE) and _not_adaptive(s) is not None,
         lambda s: f"speculative_adaptive disabled: {_not_adaptive(s)}. Falling back to static speculative params.",
-        "section 2.6, adaptive_spec_params.py:56", RAN, sets=lambda s: {n.ADAPTIVE: False}, since="0.5.15",
+        "section 2.6, adaptive_spec_params.py:56", RAN, sets=lambda _: {n.ADAPTIVE: False}, since="0.5.15",
     ),
     Rule(
         "adaptive-steps", "reject",

@@ -32,7 +32,43 @@ CHECKS = (
     ),
     Rule(
         "mamba-spec-replay", "reject", lambda s: s.on("enable-linear-replayssm-spec") and s.tree,
-        "ValueError: --enable-linear-replayssm-spec supports top-k 1 only", "R19 attention_hook.py:450", READ,
+        lambda s: ("ValueError: --enable-linear-replayssm-spec requires a linear draft chain (--speculative-eagle-topk "
+                   "in {None, 1}); the chunked verify kernel uses a strictly-lower causal mask and is invalid for "
+                   f"EAGLE tree verify. Got --speculative-eagle-topk={s.get(n.TOPK)!r}."),
+        "R19 attention_hook.py:450", READ, advice="top-k 1", since="0.5.23",
+    ),
+    Rule(
+        "unified-memory-algorithm", "reject",
+        lambda s: s.on("enable-unified-memory") and s.algorithm is not None and s.algorithm not in n.MIXED_CHUNK,
+        lambda s: ("AssertionError: --enable-unified-memory only supports --speculative-algorithm DSPARK, DFLASH, "
+                   "EAGLE and EAGLE3; other speculative algorithms are not yet audited for the unified pool's "
+                   f"virtual-to-physical loc translation. Got --speculative-algorithm={s.algorithm!r}."),
+        "R20 kv_cache_hook.py:588", READ, since="0.5.23",
+    ),
+    Rule(
+        "unified-memory-topk", "reject", lambda s: s.on("enable-unified-memory") and s.get(n.TOPK) not in (None, 1),
+        lambda s: ("AssertionError: --enable-unified-memory supports a linear draft chain only "
+                   "(--speculative-eagle-topk in {None, 1}); tree verify relocates accepted tokens one at a time "
+                   "inside the target pool, which the unified pool's page-granular move_kv_cache cannot express. Got "
+                   f"--speculative-eagle-topk={s.get(n.TOPK)!r}."), "R20 kv_cache_hook.py:600", READ,
+        advice="top-k 1", since="0.5.23",
+    ),
+    Rule(
+        "iquest-topk", "reject", lambda s: s.model.architecture == "IQuestQ1ForCausalLM" and s.tree,
+        "ValueError: IQuestQ1 speculative decoding requires --speculative-eagle-topk 1.", "R24 iquest_q1.py:33", READ,
+        advice="top-k 1",
+    ),
+    Rule(
+        "iquest-algorithm", "reject",
+        lambda s: s.model.architecture == "IQuestQ1ForCausalLM" and s.algorithm not in (None, "EAGLE"),
+        "ValueError: IQuest Q1 MTP requires serial EAGLE or NEXTN drafting.", "R24 iquest_q1.py:26", READ,
+    ),
+    Rule(
+        "deepep-v2-draft", "reject",
+        lambda s: s.algorithm not in (None, "NGRAM")
+        and (s.get("speculative-moe-a2a-backend") or s.get("moe-a2a-backend")) == "deepep_v2",
+        "ValueError: DeepEP v2 MoE is not validated as a speculative draft backend. Select another "
+        "--speculative-moe-a2a-backend.", "R17 moe_hook.py:624", READ, since="0.5.23",
     ),
     Rule(
         "padding-and-compile", "reject",

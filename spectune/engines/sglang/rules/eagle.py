@@ -61,25 +61,25 @@ EAGLE = (
         lambda s: s.algorithm in n.RULED | {"FROZEN_KV_MTP"} and s.get(n.RUNNING) is None,
         "Max running requests is reset to 48 for speculative decoding. Graphs and memory were planned without this "
         "limit, so max-running-requests 48 written out is a different engine",
-        "sections 1.1 and 2.7, speculative_hook.py:1086", RAN, sets=lambda s: {n.RUNNING: RUNNING_REQUESTS},
+        "sections 1.1 and 2.7, speculative_hook.py:1086", RAN, sets=lambda _: {n.RUNNING: RUNNING_REQUESTS},
         advice="pass max-running-requests",
     ),
     Rule(
         "cpu-overlap", "rewrite",
         lambda s: s.algorithm in n.RULED and s.cpu and not s.on("disable-overlap-schedule"),
         "Overlap schedule is not implemented for speculative decoding on CPU.", "speculative_hook.py:66", RAN,
-        sets=lambda s: {"disable-overlap-schedule": True},
+        sets=lambda _: {"disable-overlap-schedule": True},
     ),
     Rule(
         "overlap-off-before-spec-v2", "rewrite", lambda s: s.eagle and (s.tree or s.algorithm == "STANDALONE"),
         "this version runs a branching draft without the overlap schedule", "section 6", READ,
-        sets=lambda s: {"disable-overlap-schedule": True}, until="0.5.10",
+        sets=lambda _: {"disable-overlap-schedule": True}, until="0.5.10",
     ),
     Rule(
         "mixed-chunk-off", "rewrite",
         lambda s: s.on("enable-mixed-chunk") and s.algorithm in {"STANDALONE", "NGRAM", "FROZEN_KV_MTP", "UNO"},
         "Mixed chunked prefill is disabled: this algorithm does not support it.", "R9 speculative_hook.py:1104", RAN,
-        sets=lambda s: {"enable-mixed-chunk": False},
+        sets=lambda _: {"enable-mixed-chunk": False},
     ),
     Rule(
         "bundled-draft", "rewrite",
@@ -100,8 +100,9 @@ EAGLE = (
         sets=lambda s: dict(zip((n.STEPS, n.TOPK, n.DRAFT_TOKENS), automatic(s), strict=True)),
     ),
     Rule(
-        "topk-missing", "reject", lambda s: s.eagle and s.get(n.TOPK) is None,
-        "TypeError: '>' not supported between instances of 'NoneType' and 'int'", "R2 speculative_hook.py:1274", RAN,
+        "topk-missing-trtllm-mha", "reject",
+        lambda s: s.eagle and s.get(n.TOPK) is None and "trtllm_mha" in s.backends,
+        "TypeError: '>' not supported between instances of 'NoneType' and 'int'", "R2 speculative_hook.py:1177", RAN,
         advice="pass speculative-eagle-topk with speculative-num-steps",
     ),
     Rule(
@@ -142,6 +143,11 @@ EAGLE = (
         and s.get(n.DRAFT_TOKENS) != s.get(n.STEPS) + 1,
         "speculative_num_draft_tokens is adjusted to speculative_num_steps + 1 when speculative_eagle_topk == 1",
         "R3 speculative_hook.py:1255", RAN, sets=lambda s: {n.DRAFT_TOKENS: s.get(n.STEPS) + 1}, canonical=True,
+    ),
+    Rule(
+        "topk-missing", "reject", lambda s: s.eagle and s.get(n.TOPK) is None,
+        "TypeError: '>' not supported between instances of 'NoneType' and 'int'", "R2 speculative_hook.py:1274", RAN,
+        advice="pass speculative-eagle-topk with speculative-num-steps",
     ),
     Rule(
         "topk-page", "reject", lambda s: s.eagle and paged_tree(s, n.PAGED_TREE),

@@ -11,6 +11,7 @@ from spectune.engines.sglang.rules.rule import RAN, READ, Rule
 from spectune.engines.sglang.rules.state import State
 
 GRAPH_BACKENDS = ("full", "breakable", "disabled")
+BACKEND_NAMES = (n.ATTENTION, n.PREFILL_ATTENTION, n.DECODE_ATTENTION, n.DRAFT_ATTENTION)
 KEPT_A2A = ("none", "deepep", "megamoe", "flashinfer")
 
 
@@ -62,7 +63,7 @@ PARALLELISM = (
         READ, advice='write {"decode": {"max_bs": 48}} or use cuda-graph-max-bs-decode',
     ),
     Rule(
-        "graph-settings", "rewrite", lambda s: True, "", "section 1.2, cuda_graph_hook.py:32", RAN,
+        "graph-settings", "rewrite", lambda _: True, "", "section 1.2, cuda_graph_hook.py:32", RAN,
         sets=memory.graph_settings,
     ),
     Rule(
@@ -79,7 +80,7 @@ PARALLELISM = (
     ),
     Rule(
         "cpu-attention", "rewrite", lambda s: s.cpu and s.get(n.ATTENTION) is None, "", "platform_hook.py:137", RAN,
-        sets=lambda s: {n.ATTENTION: "intel_amx"},
+        sets=lambda _: {n.ATTENTION: "intel_amx"},
     ),
 )
 
@@ -134,9 +135,7 @@ DATA_PARALLELISM = (
     Rule(
         "pp-overlap", "rewrite", lambda s: s.number("pp-size") > 1,
         "pipeline parallelism runs without the overlap schedule", "overrides.py:1624", READ,
-        sets=lambda s: {"disable-overlap-schedule": True},
+        sets=lambda _: {"disable-overlap-schedule": True},
     ),
 )
 # fmt: on
-
-BACKEND_NAMES = (n.ATTENTION, n.PREFILL_ATTENTION, n.DECODE_ATTENTION, n.DRAFT_ATTENTION)

@@ -35,7 +35,7 @@ NGRAM = (
     Rule(
         "ngram-tokens", "rewrite", lambda s: s.algorithm == "NGRAM" and s.get(n.DRAFT_TOKENS) is None,
         "speculative_num_draft_tokens is set to 12 by default for ngram speculative decoding.",
-        "section 2.2, speculative_hook.py:1318", RAN, sets=lambda s: {n.DRAFT_TOKENS: NGRAM_TOKENS},
+        "section 2.2, speculative_hook.py:1318", RAN, sets=lambda _: {n.DRAFT_TOKENS: NGRAM_TOKENS},
     ),
     Rule(
         "ngram-steps", "rewrite",
@@ -74,8 +74,8 @@ OTHERS = (
     Rule(
         "block-draft-pp", "reject", lambda s: s.algorithm in BLOCK_DRAFTS and s.number("pp-size") != 1,
         lambda s: ("ValueError: Currently DFLASH speculative decoding only supports pp_size == 1."
-                   if s.algorithm == "DFLASH" else "ValueError: DSpark pipeline parallelism requires PD prefill; decode "
-                   "and non-disaggregated serving require pp_size == 1."), "speculative_hook.py:324", READ,
+                   if s.algorithm == "DFLASH" else "ValueError: DSpark pipeline parallelism requires PD prefill; "
+                   "decode and non-disaggregated serving require pp_size == 1."), "speculative_hook.py:324", READ,
     ),
     Rule(
         "dflash-drafter", "reject", lambda s: s.algorithm == "DFLASH" and s.get(n.DRAFT_MODEL) is None,
@@ -86,7 +86,7 @@ OTHERS = (
         "block-draft-chain", "rewrite",
         lambda s: s.algorithm in BLOCK_DRAFTS and (s.get(n.STEPS), s.get(n.TOPK)) != (1, 1),
         "drafts blocks: steps and top-k are 1", "sections 2.3, 2.4, speculative_hook.py:339", RAN,
-        sets=lambda s: {n.STEPS: 1, n.TOPK: 1},
+        sets=lambda _: {n.STEPS: 1, n.TOPK: 1},
     ),
     Rule(
         "dflash-size", "reject",
@@ -119,7 +119,7 @@ OTHERS = (
     Rule(
         "block-draft-requests", "rewrite", lambda s: s.algorithm in BLOCK_DRAFTS and s.get(n.RUNNING) is None,
         "Max running requests is reset to 48 for speculative decoding.", "section 1.1, speculative_hook.py:438", RAN,
-        sets=lambda s: {n.RUNNING: 48}, advice="pass max-running-requests",
+        sets=lambda _: {n.RUNNING: 48}, advice="pass max-running-requests",
     ),
     Rule(
         "uno-device", "reject", lambda s: s.algorithm == "UNO" and s.cpu, "ValueError: UNO only supports CUDA.",

@@ -143,7 +143,11 @@ def memory_fraction(state: State) -> float:
 def vision_factor(state: State) -> float:
     """Return what a vision encoder leaves of the share."""
     vision = state.model.config.get("vision_config")
-    if not isinstance(vision, Mapping) or state.on("language-only") or state.on("language-model-only"):
+    if (
+        not (state.model.multimodal and isinstance(vision, Mapping))
+        or state.on("language-only")
+        or state.on("language-model-only")
+    ):
         return 1.0
     size = int(vision.get("num_hidden_layers", 24)) * int(vision.get("hidden_size", 1024)) ** 2
     return 0.95 * max(0.8, min(1.05, 1.0 - 0.1 * (size / (24 * 1024**2) - 1.0)))

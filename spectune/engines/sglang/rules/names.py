@@ -45,13 +45,13 @@ DRAFT_BACKENDS = frozenset(
     }
 )  # fmt: skip
 BUNDLED_DRAFT = frozenset(
-    """
-    DeepseekV32ForCausalLM DeepseekV3ForCausalLM DeepseekV4ForCausalLM Glm4MoeForCausalLM Glm4MoeLiteForCausalLM
-    GlmMoeDsaForCausalLM BailingMoeForCausalLM BailingMoeV2ForCausalLM BailingMoeV2_5ForCausalLM
-    MistralLarge3ForCausalLM PixtralForConditionalGeneration HYV3ForCausalLM HYV4ForCausalLM
-    Qwen4ExpForConditionalGeneration
-    """.split()
-)
+    {
+        "DeepseekV32ForCausalLM", "DeepseekV3ForCausalLM", "DeepseekV4ForCausalLM", "Glm4MoeForCausalLM",
+        "Glm4MoeLiteForCausalLM", "GlmMoeDsaForCausalLM", "BailingMoeForCausalLM", "BailingMoeV2ForCausalLM",
+        "BailingMoeV2_5ForCausalLM", "MistralLarge3ForCausalLM", "PixtralForConditionalGeneration", "HYV3ForCausalLM",
+        "HYV4ForCausalLM", "Qwen4ExpForConditionalGeneration",
+    }
+)  # fmt: skip
 """Architectures whose checkpoint brings its own draft layers: the draft path defaults to the model's."""
 
 BACKEND_ALIASES = {"compressed": "dsv4", "tokenspeed_mla": "cutedsl_mla"}

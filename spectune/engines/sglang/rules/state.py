@@ -41,7 +41,7 @@ class State:
         model: Model,
         draft: Model | None = None,
         machine: Machine | None = None,
-        env: Mapping[str, str] = {},  # noqa: B006 (never written to)
+        env: Mapping[str, str] = {},
         searching: bool = False,
     ) -> None:
         given = {n.ALIASES.get(name, name): value for name, value in arguments.items() if value is not None}
@@ -101,5 +101,5 @@ class State:
 
     @property
     def capability(self) -> int | None:
-        """Compute capability of the GPU; None when nothing is known of it."""
-        return None if self.machine is None or self.cpu else self.machine.compute_capability
+        """Compute capability of the GPU, 0 on CPUs; None when nothing is known of it."""
+        return 0 if self.cpu else None if self.machine is None else self.machine.compute_capability

@@ -13,6 +13,7 @@ from spectune.engines.sglang.rules.launch import DATA_PARALLELISM, MEMORY, PARAL
 from spectune.engines.sglang.rules.lookup import NGRAM, OTHERS
 from spectune.engines.sglang.rules.rule import Rule
 from spectune.engines.sglang.rules.same import SAME
+from spectune.engines.sglang.rules.unwise import UNWISE
 
 PIPELINE: tuple[Rule, ...] = (
     *PARALLELISM,
@@ -25,6 +26,7 @@ PIPELINE: tuple[Rule, ...] = (
     *OTHERS,
     *CHECKS,
     *AFTERWARDS,
+    *UNWISE,
 )
 """What resolves, refuses or warns."""
 

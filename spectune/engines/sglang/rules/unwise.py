@@ -1,0 +1,65 @@
+"""What runs, but hardly as meant, and what is worth knowing."""
+
+from __future__ import annotations
+
+from spectune.engines.sglang.rules import names as n
+from spectune.engines.sglang.rules.rule import RAN, READ, Rule
+from spectune.engines.sglang.rules.state import State
+
+TREE_ALGORITHM = "allreduce:tree"
+
+
+def _uncaptured(state: State) -> bool:
+    graph, running = state.get(n.DECODE_GRAPH) or {}, state.get(n.RUNNING)
+    if running is None or graph.get("backend") == "disabled" or graph.get("max_bs") is None or state.cpu:
+        return False
+    return int(running) // state.number("attn-dp-size") > int(graph["max_bs"])
+
+
+def _tree_nccl(state: State) -> bool:
+    return state.env.get("NCCL_ALGO", "").strip().lower() == "tree" and state.number("tp-size") > 1
+
+
+# fmt: off
+UNWISE = (
+    Rule(
+        "uncaptured-batches", "unwise", _uncaptured,
+        lambda s: (f"{s.get(n.RUNNING)} requests may run, but graphs end at "
+                   f"{(s.get(n.DECODE_GRAPH) or {}).get('max_bs')}: larger batches run eagerly"),
+        "section 3, decode_cuda_graph_runner.py:887", READ, advice="raise cuda-graph-max-bs-decode",
+    ),
+    Rule(
+        "token-map-unused", "unwise", lambda s: s.algorithm == "EAGLE3" and s.get("speculative-token-map") is not None,
+        "EAGLE3 ignores speculative-token-map", "R13 eagle_worker_v2.py:323", READ,
+    ),
+    Rule(
+        "nccl-tree", "unwise", _tree_nccl,
+        "NCCL has no Tree for AllGather: NCCL_ALGO=Tree alone can end tensor parallelism in 'invalid usage'",
+        "docs of NCCL_ALGO", READ, advice=f"NCCL_ALGO={TREE_ALGORITHM}",
+    ),
+    Rule(
+        "gpu-uuids", "unwise",
+        lambda s: s.number("tp-size") > 1
+        and s.env.get("CUDA_VISIBLE_DEVICES", "").upper().startswith(("GPU-", "MIG-")),
+        "SGLang's custom all-reduce reads CUDA_VISIBLE_DEVICES as numbers",
+        "section 1.3, custom_all_reduce_utils.py:475", READ, advice="name GPUs by index",
+    ),
+    Rule(
+        "forced-acceptance", "unwise",
+        lambda s: s.env.get("SGLANG_SIMULATE_ACC_LEN", "-1").replace(".", "", 1).isdigit()
+        and float(s.env["SGLANG_SIMULATE_ACC_LEN"]) > 0,
+        "SGLANG_SIMULATE_ACC_LEN forces acceptance: outputs and speeds are not the model's", "section 1.3", READ,
+        advice="unset it",
+    ),
+    Rule(
+        "spec-v2-gone", "note", lambda s: "SGLANG_ENABLE_SPEC_V2" in s.env,
+        "SGLANG_ENABLE_SPEC_V2 does not exist any more: the V2 workers always run", "section 1.1", READ, since="0.5.15",
+        advice="unset it",
+    ),
+    Rule(
+        "cpu-speculates", "note", lambda s: s.cpu and s.eagle and s.backends == ("intel_amx", "intel_amx"),
+        "on a processor without AMX, SGLang falls back to torch_native, which has no drafter; spectune's CPU runtime "
+        "keeps intel_amx", "overrides.py:1303", RAN,
+    ),
+)
+# fmt: on

@@ -1,0 +1,171 @@
+"""Every candidate of a space without visiting every assignment: drafts and their surroundings are judged once each."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from spectune.engines.protocol import Engine, Part
+from spectune.space import Branch, Candidate, Parameter, SearchSpace, Value
+
+Items = tuple[tuple[str, Value], ...]
+
+
+@dataclass(frozen=True)
+class Census:
+    """What becomes of the assignments of a space, counted.
+
+    Attributes:
+        raw: Assignments, every value with every other.
+        candidates: Different ones that may be launched.
+        folded: Rule → legal assignments it rewrote; several rules may have rewritten one.
+        excluded: Rule → assignments never launched because of it, each counted once.
+        forbidden: Condition of the file → candidates it takes away, each counted once.
+    """
+
+    raw: int
+    candidates: int
+    folded: Counter[str]
+    excluded: Counter[str]
+    forbidden: Counter[str]
+
+    @property
+    def merged(self) -> int:
+        """Legal assignments that are another's candidate."""
+        return self.raw - self.excluded.total() - self.candidates - self.forbidden.total()
+
+
+@dataclass
+class _Parts:
+    """The parts that some parameters give: the different legal ones, and how often each rule spoke."""
+
+    different: dict[Items, None] = field(default_factory=dict)  # in the order of the file
+    legal: int = 0
+    folded: Counter[str] = field(default_factory=Counter)
+    excluded: Counter[str] = field(default_factory=Counter)
+
+    def add(self, part: Part) -> None:
+        if part.illegal is not None:
+            self.excluded[part.illegal.rule] += 1
+            return
+        self.legal += 1
+        self.folded.update(part.folded_by)
+        self.different[part.items] = None
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Drafts that leave the rest the same knowledge, with everything that may stand beside them."""
+
+    drafts: _Parts
+    rests: _Parts
+
+    def folded(self) -> Counter[str]:
+        """Count the legal pairs that each rule rewrote, in the draft or beside it."""
+        drafts, rests = self.drafts, self.rests
+        counts = Counter[str]()
+        for rule in {**drafts.folded, **rests.folded}:
+            untouched = (drafts.legal - drafts.folded[rule]) * (rests.legal - rests.folded[rule])
+            counts[rule] = drafts.legal * rests.legal - untouched
+        return counts
+
+
+@dataclass(frozen=True)
+class _Split:
+    """A branch's parameters by who reads them: the draft's rules, all other rules, none (the environment)."""
+
+    draft: tuple[Parameter, ...]
+    rest: tuple[Parameter, ...]
+    free: tuple[Parameter, ...]
+
+    @classmethod
+    def of(cls, branch: Branch, engine: Engine) -> _Split:
+        free = tuple(parameter for parameter in branch.parameters if parameter.is_environment)
+        ruled = [parameter for parameter in branch.parameters if not parameter.is_environment]
+        names = engine.draft_names([parameter.name for parameter in ruled])
+        draft = tuple(parameter for parameter in ruled if parameter.name in names)
+        return cls(draft, tuple(parameter for parameter in ruled if parameter.name not in names), free)
+
+    def groups(self, engine: Engine) -> tuple[Counter[str], list[_Group]]:
+        """Return by which rules drafts are excluded whatever else is chosen, and the others in groups."""
+        drafts: dict[Any, _Parts] = {}
+        illegal = Counter[str]()
+        for values in _assignments(self.draft):
+            part = engine.draft_part(values)
+            if part.illegal is not None:
+                illegal[part.illegal.rule] += 1
+            else:
+                drafts.setdefault(part.key, _Parts()).add(part)
+        return illegal, [_Group(parts, self._rests(engine, key)) for key, parts in drafts.items()]
+
+    def environments(self) -> Iterator[Items]:
+        """Yield every choice of variables."""
+        for values in itertools.product(*(parameter.values for parameter in self.free)):
+            yield tuple(zip((parameter.name for parameter in self.free), values, strict=True))
+
+    def _rests(self, engine: Engine, key: Any) -> _Parts:
+        rests = _Parts()
+        for values in _assignments(self.rest):
+            rests.add(engine.rest_part(key, values))
+        return rests
+
+
+def legal_candidates(space: SearchSpace, engine: Engine) -> Iterator[Candidate]:
+    """Yield every candidate that may be launched once, lazily; those without speculation first."""
+    for branch in space.branches:
+        split = _Split.of(branch, engine)
+        for group in split.groups(engine)[1]:
+            yield from (c for c in _members(group, split) if not space.forbid or space.forbidden(c) is None)
+
+
+def census(space: SearchSpace, engine: Engine) -> Census:
+    """Count what is folded together, excluded and forbidden, by rule."""
+    raw = candidates = 0
+    folded, excluded, forbidden = Counter[str](), Counter[str](), Counter[str]()
+    for branch in space.branches:
+        split = _Split.of(branch, engine)
+        illegal_drafts, groups = split.groups(engine)
+        environments = _count(split.free)
+        _spread(excluded, illegal_drafts, _count(split.rest) * environments)
+        for group in groups:
+            _spread(excluded, group.rests.excluded, group.drafts.legal * environments)
+            _spread(folded, group.folded(), environments)
+            taken = _forbidden(space, group, split)
+            forbidden += taken
+            candidates += len(group.drafts.different) * len(group.rests.different) * environments - taken.total()
+        raw += branch.size
+    return Census(raw, candidates, folded, excluded, forbidden)
+
+
+def _members(group: _Group, split: _Split) -> Iterator[Candidate]:
+    for draft, rest in itertools.product(group.drafts.different, group.rests.different):
+        for environment in split.environments():
+            yield Candidate(tuple(sorted(draft + rest + environment)))
+
+
+def _assignments(parameters: Sequence[Parameter]) -> Iterator[dict[str, Any]]:
+    names = [parameter.name for parameter in parameters]
+    for values in itertools.product(*(parameter.values for parameter in parameters)):
+        yield dict(zip(names, values, strict=True))
+
+
+def _count(parameters: Sequence[Parameter]) -> int:
+    return math.prod(len(parameter.values) for parameter in parameters)
+
+
+def _spread(into: Counter[str], counts: Counter[str], times: int) -> None:
+    for rule, count in counts.items():
+        if count and times:
+            into[rule] += count * times
+
+
+def _forbidden(space: SearchSpace, group: _Group, split: _Split) -> Counter[str]:
+    """Count what each condition takes away, by the first that matches, as the search asks them."""
+    if not space.forbid:
+        return Counter()
+    hits = (space.forbidden(candidate) for candidate in _members(group, split))
+    return Counter(str(condition) for condition in hits if condition is not None)

@@ -1,0 +1,136 @@
+"""Every candidate without visiting every assignment: the same as by visiting every one."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from search_samples import engine, space
+
+from spectune.engines.protocol import Illegal
+from spectune.engines.sglang.adapter import SGLangEngine
+from spectune.engines.sglang.interpreter import Interpreter
+from spectune.search.enumeration import Census, census, legal_candidates
+from spectune.space import Candidate, SearchSpace
+
+HEAD = "schema: 1\nname: x\nengine: {python: python3, gpus: 1, args: {model-path: m}}\nsearch:\n"
+TAIL = (
+    "workload: {prompts: builtin:tiny, levels: [{concurrency: 1}]}\nobjectives: [{maximize: decode_speed, level: c1}]\n"
+)
+PARAMETERS = {
+    "speculative-algorithm": ["none", "EAGLE3", "NEXTN", "EAGLE", "NGRAM", "DFLASH"],
+    "speculative-draft-model-path": ["org/a", "org/b"],
+    "speculative-num-steps": [1, 2, 3],
+    "speculative-eagle-topk": [1, 2, 4],
+    "speculative-num-draft-tokens": [2, 3, 4, 9],
+    "speculative-attention-mode": ["prefill", "decode"],
+    "speculative-draft-attention-backend": ["triton", "trtllm_mha", "torch_native"],
+    "speculative-adaptive": [False, True],
+    "prefill-attention-backend": ["triton", "trtllm_mha"],
+    "decode-attention-backend": ["triton", "fa3"],
+    "page-size": [1, 16, 48],
+    "attn-dp-size": [1, 2],
+    "disable-decode-cuda-graph": [False, True],
+    "cuda-graph-bs-decode": [[1, 2], [1, 2, 4]],
+    "env.NCCL_PROTO": ["unset", "LL"],
+}
+FORBID = ('{speculative-eagle-topk: ">1", page-size: 16}', "{env.NCCL_PROTO: LL, speculative-num-steps: 1}")
+
+
+@st.composite
+def spaces(draw: st.DrawFn) -> SearchSpace:
+    lines, size = [], 1
+    for name, values in PARAMETERS.items():
+        always = name == "speculative-algorithm"
+        chosen = draw(st.lists(st.integers(1 if always else 0, len(values) - 1), unique=True, min_size=always))
+        if chosen and size * len(chosen) <= 600:
+            size *= len(chosen)
+            lines.append(line(name, chosen))
+    names = "".join(lines)
+    drawn = draw(st.lists(st.sampled_from(FORBID), unique=True))
+    forbid = [
+        f"  - {condition}\n" for condition in drawn if all(f"  {name}:" in names for name in mentioned(condition))
+    ]
+    return space(HEAD + names + ("forbid:\n" + "".join(forbid) if forbid else "") + TAIL)
+
+
+def line(name: str, chosen: list[int]) -> str:
+    values = [PARAMETERS[name][index] for index in chosen]
+    written = ", ".join(str(value).lower() if isinstance(value, bool) else str(value) for value in values)
+    return f"  {name}: [{written}]\n"
+
+
+def mentioned(condition: str) -> list[str]:
+    return [name for name in PARAMETERS if f"{name}:" in condition]
+
+
+def cuda_engine() -> SGLangEngine:
+    return SGLangEngine(Interpreter("python3"), "0.5.23", {"model-path": "m", "tp-size": 2}, {}, 1, 8)
+
+
+def by_brute_force(of: SearchSpace, rules: SGLangEngine) -> tuple[set[Candidate], Counter[str]]:
+    candidates, excluded = set(), Counter[str]()
+    for branch in of.branches:
+        for assignment in branch.assignments():
+            found = rules.canonical(assignment)
+            if isinstance(found, Illegal):
+                excluded[found.rule] += 1
+            else:
+                candidates.add(found)
+    return candidates, excluded
+
+
+@settings(deadline=None, max_examples=60)
+@given(spaces())
+def test_it_is_what_visiting_every_assignment_finds(drawn: SearchSpace) -> None:
+    candidates, excluded = by_brute_force(drawn, cuda_engine())
+    allowed = {candidate for candidate in candidates if drawn.forbidden(candidate) is None}
+    listed = list(legal_candidates(drawn, cuda_engine()))
+    assert len(listed) == len(set(listed))
+    assert set(listed) == allowed
+    counted = census(drawn, cuda_engine())
+    assert counted.raw == sum(branch.size for branch in drawn.branches)
+    assert counted.candidates == len(allowed)
+    assert counted.excluded == excluded
+    assert counted.forbidden.total() == len(candidates) - len(allowed)
+    assert counted.merged >= 0
+
+
+@settings(deadline=None, max_examples=30)
+@given(spaces())
+def test_folded_assignments_are_those_that_are_not_their_own_candidate(drawn: SearchSpace) -> None:
+    rules = cuda_engine()
+    rewritten = 0
+    for branch in drawn.branches:
+        for assignment in branch.assignments():
+            found = rules.canonical(assignment)
+            rewritten += isinstance(found, Candidate) and found != Candidate.of(assignment)
+    folded = census(drawn, rules).folded
+    assert max(folded.values(), default=0) <= rewritten <= folded.total()
+
+
+def test_candidates_without_speculation_come_first_in_the_order_of_the_file() -> None:
+    listed = list(legal_candidates(space(), engine()))
+    assert [candidate.speculative for candidate in listed[:3]] == [False, False, True]
+    assert listed[0].values["env.NCCL_PROTO"] == "unset"
+
+
+def test_the_sample_counted() -> None:
+    counted = census(space(), engine())
+    assert counted == Census(
+        raw=2 + 2 * 4 * 2 * 7 * 2,
+        candidates=len(list(legal_candidates(space(), engine()))),
+        folded=Counter({"chain-tokens": 4 * 6 * 2 * 2}),
+        excluded=counted.excluded,
+        forbidden=counted.forbidden,
+    )
+    assert set(counted.excluded) == {"tree-bounds"}
+    assert list(counted.forbidden) == ["{speculative-eagle-topk: >1, speculative-num-steps: >3}"]
+
+
+@pytest.mark.parametrize("name", ["speculative-adaptive"])
+def test_where_rules_couple_everything_nothing_is_factorised(name: str) -> None:
+    names = [name, "speculative-num-steps", "page-size"]
+    assert cuda_engine().draft_names(names) == set(names)
