@@ -24,7 +24,7 @@ TRACEBACK = (
     "    scheduler = Scheduler(server_args, port_args)\n"
 )
 NO_SUCH_GPU = "RuntimeError: CUDA error: invalid device ordinal"
-_STARTING = frozenset({"startup", "load", "capture", "ready"})
+STARTING = frozenset({"startup", "load", "capture", "ready"})
 
 
 def error_of(kind: Kind, at: Point) -> str:
@@ -73,7 +73,7 @@ class Dying:
 
     def by_sigquit(self, at: Point) -> NoReturn:
         """Do what the launcher does when a child has told it of its end."""
-        if at in _STARTING:
+        if at in STARTING:
             self._log.launcher(
                 "Received sigquit from a child process. It usually means the child failed."
             )  # fmt: skip
@@ -89,7 +89,7 @@ class Dying:
 
     def by_lost_worker(self, name: str, pid: int, code: int, at: Point) -> int:
         """Die of a worker that has vanished; returns the exit code, where there is one to return."""
-        if at not in _STARTING:
+        if at not in STARTING:
             self._log.launcher(
                 f"Subprocess {name} (pid={pid}) crashed with exit code {code}. Triggering SIGQUIT for cleanup..."
             )

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from aiohttp import web
 
 from spectune.engines.simulated.command import Command, CommandRefused
-from spectune.engines.simulated.failing import Dying, EngineEnded, address_in_use
+from spectune.engines.simulated.failing import STARTING, Dying, EngineEnded, address_in_use
 from spectune.engines.simulated.fault_actions import WATCHDOG_S, FaultActions
 from spectune.engines.simulated.faults import FiredInFile
 from spectune.engines.simulated.http_server import EngineHttp
@@ -120,8 +120,8 @@ class _Engine:
     async def run(self) -> int:
         """Start, serve, and end; returns the exit code."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._terminated)
+        loop.add_signal_handler(signal.SIGTERM, self._terminated)
+        loop.add_signal_handler(signal.SIGINT, self._interrupted)
         tasks = [loop.create_task(one) for one in (self._live(), self._watch_workers(), self._scheduler.run())]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -194,12 +194,22 @@ class _Engine:
         if self._faults.ignores_sigterm:
             self._log.launcher("SIGTERM received and ignored (simulated fault)")
             return
+        if self._faults.at in STARTING:  # SGLang has no handler yet
+            self._die_of(signal.SIGTERM)
         self._log.launcher("SIGTERM received. signum=None frame=None. Draining requests and shutting down...")
-        if not self._http.ready:  # while it starts, SGLang has no handler yet
-            self._workers.kill()
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            os.kill(os.getpid(), signal.SIGTERM)
         self._stopping.set()
+
+    def _interrupted(self) -> None:
+        """Let a first Ctrl-C drain like SIGTERM; a second one, or one during the start, ends it at once."""
+        if self._stopping.is_set() or self._faults.at in STARTING:
+            self._die_of(signal.SIGINT)
+        self._stopping.set()
+
+    def _die_of(self, number: signal.Signals) -> None:
+        """End as a process without a handler would."""
+        self._workers.kill()
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
 
     async def _drain(self) -> None:
         """End after the last running request, or at once when that is wished."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 import os
 import signal
 import socket
@@ -92,6 +94,21 @@ def test_forced_shutdown_does_not_drain(tmp_path: Path) -> None:
         running.process.send_signal(signal.SIGTERM)
         assert running.ended() == 0
         assert "Signal SIGTERM received while force shutdown flag set. Force exiting." in running.log
+
+
+def test_a_second_interrupt_does_not_wait(tmp_path: Path) -> None:
+    with engine(tmp_path, time_scale=1.0) as running:
+        running.wait_ready()
+        address = running.url.removeprefix("http://").split(":")
+        connection = http.client.HTTPConnection(address[0], int(address[1]))
+        body = json.dumps({"text": "x", "sampling_params": {"max_new_tokens": 100_000}})
+        connection.request("POST", "/generate", body, {"Content-Type": "application/json"})
+        running.wait_for(lambda: running.log.count("Prefill batch") == 2)
+        running.process.send_signal(signal.SIGINT)
+        running.wait_for(lambda: "Remaining number of requests 1" in running.log)
+        running.process.send_signal(signal.SIGINT)
+        assert running.ended() == -signal.SIGINT
+        connection.close()
 
 
 def test_killing_the_launcher_kills_its_workers(tmp_path: Path) -> None:
