@@ -1,0 +1,34 @@
+"""A program that takes the arguments of `python -m sglang.launch_server`; the environment names the profile."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from spectune.engines.simulated.profile import Profile, load_profile
+from spectune.engines.simulated.program import run_engine
+from spectune.engines.simulated.time_scale import TIME_SCALE_VARIABLE, time_scale_of
+from spectune.errors import SpectuneError
+
+PROFILE_VARIABLE = "SPECTUNE_SIM_PROFILE"
+
+
+def main() -> int:
+    """Run the engine; returns its exit code."""
+    try:
+        scale = time_scale_of(os.environ.get(TIME_SCALE_VARIABLE, "1"))
+        return run_engine(_profile(), sys.argv[1:], os.environ, time_scale=scale)
+    except SpectuneError as error:
+        sys.stderr.write(f"simulated engine: {error}\n")
+        return error.exit_code
+
+
+def _profile() -> Profile:
+    source = os.environ.get(PROFILE_VARIABLE)
+    if not source:
+        raise SpectuneError(f"{PROFILE_VARIABLE} must name a profile")
+    return load_profile(source)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,116 @@
+"""From the words of a launch command to its `Setup`, through the one resolver of SGLang's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from spectune.engines.sglang.command_line import MODEL, read_launch
+from spectune.engines.sglang.model_folder import ModelReader
+from spectune.engines.sglang.resolution import MACHINES, Finding, Machine, Model, resolve
+from spectune.engines.simulated.profile import Profile
+from spectune.engines.simulated.setup import Setup
+from spectune.errors import SpectuneError
+
+RESOLVER_REFUSED = 1
+LAUNCHER = ("python", "-m", "sglang.launch_server")
+_DRAFT = "speculative-draft-model-path"
+
+
+class CommandRefused(SpectuneError):
+    """SGLang would end the launch before any worker is started.
+
+    Attributes:
+        exit_code: 2 from its argument parser, 1 from its resolver, 0 after `--help`.
+    """
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+@dataclass(frozen=True)
+class Command:
+    """A launch command the engine accepts.
+
+    Attributes:
+        arguments: SGLang's long option names → values as given.
+        resolved: SGLang's field names → values in effect.
+        notes: What the engine says about the arguments while it resolves them.
+        doom: What its workers die of after the start, None for most.
+        env: The whole environment of the launch.
+        setup: What the cost model needs.
+    """
+
+    arguments: Mapping[str, Any]
+    resolved: Mapping[str, Any]
+    notes: tuple[str, ...]
+    doom: str | None
+    env: Mapping[str, str]
+    setup: Setup
+
+
+def read_command(words: Sequence[str], profile: Profile, env: Mapping[str, str], launch: int) -> Command:
+    """Resolve a launch command as SGLang would on the profile's machine.
+
+    Args:
+        words: A whole command (`python -m sglang.launch_server …`), or its arguments alone.
+        profile: The machine.
+        env: The environment of the launch.
+        launch: Its number in the study.
+
+    Raises:
+        CommandRefused: SGLang would refuse it.
+        SpectuneError: There is no launch in it.
+    """
+    alone = not words or words[0].startswith("-")
+    line = read_launch((*LAUNCHER, *words) if alone else words)
+    if line.refused:
+        first = next(finding for finding in line.findings if finding.severity == "fatal")
+        raise CommandRefused(first.message, 0 if first.rule == "help" else 2)
+    env = {**env, **line.env}
+    arguments = line.arguments
+    target, draft = _models(arguments, env)
+    resolution = resolve(arguments, model=target, draft=draft, machine=machine_of(profile), env=env)
+    fatal = [finding for finding in resolution.findings if finding.severity == "fatal"]
+    if resolution.status == "rejected":
+        raise CommandRefused(fatal[-1].message, RESOLVER_REFUSED)
+    said = (*line.findings, *resolution.findings)
+    return Command(
+        arguments=arguments,
+        resolved=resolution.resolved,
+        notes=tuple(finding.message for finding in said if finding.severity != "fatal"),
+        doom=_last_words(fatal[0]) if fatal else None,
+        env=env,
+        setup=Setup.of(resolution.resolved, env, launch),
+    )
+
+
+def _last_words(finding: Finding) -> str:
+    """Return the exception a worker dies of when the rules say that it will."""
+    if finding.rule == "tree-bounds":
+        return "RuntimeError: selected index k out of range"  # what torch says of a tree with too many nodes
+    return f"NotImplementedError: {finding.message}"
+
+
+def machine_of(profile: Profile) -> Machine:
+    """Return the profile's GPU for SGLang's rules: its memory, and the generation of the known GPU nearest to it."""
+    memory = profile.file.gpu.memory_gb
+    gpus = [machine for machine in MACHINES.values() if machine.device == "cuda"]
+    nearest = min(gpus, key=lambda machine: abs(machine.memory_gib - memory))
+    return replace(nearest, name=profile.name, memory_gib=memory, tested=False)
+
+
+def _models(arguments: Mapping[str, Any], env: Mapping[str, str]) -> tuple[Model, Model | None]:
+    """Return what the config files of target and drafter say, as far as they are on this machine.
+
+    A profile stands for models nobody has to have; what the reader says of missing ones is of no concern.
+    """
+    reader = ModelReader(Path.cwd(), env, False)
+    target, _ = reader.read(arguments[MODEL], MODEL, arguments.get("revision"))
+    if not arguments.get(_DRAFT):
+        return target, None
+    draft, _ = reader.read(arguments[_DRAFT], _DRAFT, arguments.get("speculative-draft-model-revision"))
+    return target, draft

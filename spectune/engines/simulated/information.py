@@ -1,0 +1,119 @@
+"""What the engine says of itself: `/server_info`, `/model_info`, `/v1/models`."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from spectune.engines.sglang.options import SHIPPED_VERSION
+from spectune.engines.simulated import memory
+from spectune.engines.simulated.command import Command
+from spectune.engines.simulated.launch import SimulatedLaunch
+from spectune.engines.simulated.requests import Limits
+from spectune.engines.simulated.scheduler_statistics import Statistics
+
+CONTEXT = 262_144  # tokens, of a model whose config nobody has
+
+
+@dataclass
+class Information:
+    """The engine's view of its launch.
+
+    Attributes:
+        command: The launch as resolved.
+        launch: Its model.
+        words: The command line as given.
+        limits: How long requests may be.
+        startup_s: What took how long, by SGLang's names.
+    """
+
+    command: Command
+    launch: SimulatedLaunch
+    words: Sequence[str]
+    limits: Limits
+    startup_s: dict[str, float] = field(default_factory=dict)
+
+    def server(self, statistics: Statistics, *, host: str, port: int) -> dict[str, Any]:
+        """Return `/server_info`: everything resolved, what was asked for, and the scheduler's state."""
+        resolved = {**self._resolved(), "host": host, "port": port}
+        return {
+            **resolved,
+            "simulated": True,
+            "simulated_profile": self.launch.profile.name,
+            "launch_command": shlex.join(self.words),
+            "status": "ready",
+            "max_total_num_tokens": self.launch.kv_tokens,
+            "max_req_input_len": self.limits.prompt,
+            "kv_events": None,
+            "startup_time": self.startup_s,
+            "internal_states": [{**resolved, **self._state(statistics)}],
+            "version": SHIPPED_VERSION,
+            "frontend": "python",
+        }
+
+    def model(self) -> dict[str, Any]:
+        """Return `/model_info`."""
+        path = self.command.arguments["model-path"]
+        return {
+            "model_path": path,
+            "served_model_name": self.name,
+            "tokenizer_path": self.command.arguments.get("tokenizer-path", path),
+            "is_generation": True,
+            "preferred_sampling_params": None,
+            "weight_version": "default",
+            "load_format": self.command.arguments.get("load-format", "auto"),
+            "simulated": True,
+        }
+
+    def models(self) -> dict[str, Any]:
+        """Return `/v1/models`."""
+        card = {
+            "id": self.name,
+            "object": "model",
+            "created": 0,
+            "owned_by": "sglang",
+            "root": self.name,
+            "parent": None,
+            "max_model_len": self.limits.context,
+        }
+        return {"object": "list", "data": [card]}
+
+    @property
+    def name(self) -> str:
+        """The name the model is served under."""
+        return str(self.command.arguments.get("served-model-name", self.command.arguments["model-path"]))
+
+    def _resolved(self) -> dict[str, Any]:
+        fields: Mapping[str, Any] = self.command.resolved
+        graphs = {"decode": fields.get("decode_cuda_graph"), "prefill": fields.get("prefill_cuda_graph")}
+        hidden = {"decode_cuda_graph", "prefill_cuda_graph"}
+        plain = {name: value for name, value in fields.items() if name not in hidden}
+        plain.setdefault("speculative_algorithm", None)
+        return {**plain, "cuda_graph_config": graphs}
+
+    def _state(self, statistics: Statistics) -> dict[str, Any]:
+        setup, file = self.launch.setup, self.launch.profile.file
+        graphs_gb = memory.graphs_gb(file, setup) if setup.captured else 0.0
+        phase = "target_verify" if setup.speculative else "decode"
+        kv_gb = self.launch.kv_tokens * file.target.kv_mb_per_token / memory.MB_PER_GB
+        state: dict[str, Any] = {
+            "world_size": int(self.command.resolved.get("tp_size") or 1),
+            "startup_time": self.startup_s,
+            "effective_max_running_requests_per_dp": self.launch.most_running,
+            "last_gen_throughput": statistics.last_throughput,
+            "memory_usage": {
+                "weight": round(memory.weights_gb(file, setup), 3),
+                "kvcache": round(kv_gb, 3),
+                "startup_available": file.gpu.memory_gb,
+                "token_capacity": self.launch.kv_tokens,
+                "graph": {phase: round(graphs_gb, 3)},
+            },
+            "decode_cuda_graph_bs": list(setup.captured),
+            "decode_cuda_graph_memory_gb": round(graphs_gb, 3),
+        }
+        lifetime = statistics.lifetime_accept_length
+        if setup.speculative and lifetime is not None:
+            state["avg_spec_accept_length"] = lifetime
+        return state

@@ -1,0 +1,228 @@
+"""One run of the simulated engine: start, service, end, and the exit code SGLang's launcher would have."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+
+from aiohttp import web
+
+from spectune.engines.simulated.command import Command, CommandRefused
+from spectune.engines.simulated.failing import STARTING, Dying, EngineEnded, address_in_use
+from spectune.engines.simulated.fault_actions import WATCHDOG_S, FaultActions
+from spectune.engines.simulated.faults import FiredInFile
+from spectune.engines.simulated.http_server import EngineHttp
+from spectune.engines.simulated.information import CONTEXT, Information
+from spectune.engines.simulated.launch import SimulatedLaunch
+from spectune.engines.simulated.log import EngineLog
+from spectune.engines.simulated.prefix_cache import PrefixCache
+from spectune.engines.simulated.profile import Profile
+from spectune.engines.simulated.requests import Limits
+from spectune.engines.simulated.scheduler import Scheduler
+from spectune.engines.simulated.start import open_launch
+from spectune.engines.simulated.starting import Starting
+from spectune.engines.simulated.workers import Workers, worker_environment
+
+WATCH_S = 0.05
+DRAIN_POLL_S = 5.0
+WARMUP_TOKENS = 8
+DEFAULT_HOST, DEFAULT_PORT, DECODE_LOG_INTERVAL = "127.0.0.1", 30000, 40
+_USAGE = "usage: sglang serve [-h] --model-path MODEL_PATH ...\n"
+
+
+def run_engine(
+    profile: Profile, words: Sequence[str], env: Mapping[str, str], *, time_scale: float = 1.0, port: int | None = None
+) -> int:
+    """Do what `python -m sglang.launch_server` would do on the profile's machine; returns the exit code.
+
+    Args:
+        profile: The machine.
+        words: The launch command, or its arguments alone.
+        env: Its environment.
+        time_scale: Real seconds per simulated one.
+        port: Instead of the one in the command.
+
+    Raises:
+        SpectuneError: There is no launch in `words`, or a variable of the study is wrong.
+    """
+    try:
+        command, launch, fired = open_launch(profile, words, env)
+    except CommandRefused as refused:
+        return _refuse(refused)
+    return asyncio.run(_run(command, launch, fired, words, time_scale, port))
+
+
+def _refuse(refused: CommandRefused) -> int:
+    """Say what SGLang's parser or resolver would say."""
+    if refused.exit_code == 2:
+        sys.stderr.write(f"{_USAGE}sglang serve: error: {refused}\n")
+    elif refused.exit_code == 1:
+        sys.stderr.write(
+            'Traceback (most recent call last):\n  File "launch_server.py", line 82, in <module>\n'
+            f"    run_server(server_args)\n{refused}\n"
+        )
+    else:
+        sys.stdout.write(f"{_USAGE}(the simulated engine of spectune)\n")
+    return refused.exit_code
+
+
+async def _run(
+    command: Command,
+    launch: SimulatedLaunch,
+    fired: FiredInFile,
+    words: Sequence[str],
+    time_scale: float,
+    port: int | None,
+) -> int:
+    return await _Engine(command, launch, fired, words, time_scale, port).run()
+
+
+class _Engine:
+    """The state of a run."""
+
+    def __init__(
+        self,
+        command: Command,
+        launch: SimulatedLaunch,
+        fired: FiredInFile,
+        words: Sequence[str],
+        time_scale: float,
+        port: int | None,
+    ) -> None:
+        arguments = command.arguments
+        self._command, self._launch, self._scale = command, launch, time_scale
+        self._address = (
+            str(arguments.get("host", DEFAULT_HOST)),
+            port or int(arguments.get("port", DEFAULT_PORT)),
+        )
+        ranks = command.setup.ranks
+        self._log = EngineLog(ranks)
+        self._greet(words)
+        self._workers = Workers(ranks, worker_environment(command.resolved, command.env))
+        cache = PrefixCache(enabled=not arguments.get("disable-radix-cache"))
+        limits = Limits(int(arguments.get("context-length") or CONTEXT), launch.kv_tokens)
+        self._information = Information(command, launch, words, limits)
+        interval = int(arguments.get("decode-log-interval", DECODE_LOG_INTERVAL))
+        self._scheduler = Scheduler(launch, self._log, cache, time_scale=time_scale, log_interval=interval)
+        self._faults = FaultActions(
+            launch, fired, self._log, self._workers, self._scheduler, address=self._address, time_scale=time_scale,
+            watchdog_s=float(arguments.get("watchdog-timeout", WATCHDOG_S)),
+        )  # fmt: skip
+        self._scheduler.on_point(self._faults.serving)
+        self._http = EngineHttp(self._scheduler, self._information, cache, self._log)
+        self._http.address = self._address
+        self._stopping = asyncio.Event()
+
+    async def run(self) -> int:
+        """Start, serve, and end; returns the exit code."""
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, self._terminated)
+        loop.add_signal_handler(signal.SIGINT, self._interrupted)
+        tasks = [loop.create_task(one) for one in (self._live(), self._watch_workers(), self._scheduler.run())]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        except EngineEnded as ended:
+            return ended.code
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            self._workers.kill()
+        return 0
+
+    def _greet(self, words: Sequence[str]) -> None:
+        pace = "real time" if self._scale == 1 else f"time scale {self._scale:g}"
+        self._log.launcher(
+            f"SIMULATED ENGINE of spectune: profile {self._launch.profile.name}, launch {self._launch.number}, {pace}. "
+            "Nothing here is measured on the hardware it names."
+        )
+        for note in (*self._command.notes, *self._launch.warnings()):
+            self._log.launcher(note)
+        self._log.launcher(f"server_args={dict(self._command.resolved)}")
+        self._log.launcher(f"launch_command={shlex.join(words)}")
+
+    async def _live(self) -> None:
+        """Go through the whole life of the engine."""
+        dying = Dying(self._log, self._workers)
+        await Starting(self._information, self._faults, dying, self._log, self._scale).run()
+        runner = web.AppRunner(self._http.app, access_log=None, handler_cancellation=True, shutdown_timeout=1.0)
+        await runner.setup()
+        try:
+            await self._listen(runner, dying)
+            await self._become_ready()
+            await self._stopping.wait()
+            await self._drain()
+        finally:
+            await runner.cleanup()
+        self._log.launcher(f"INFO:     Finished server process [{os.getpid()}]")
+
+    async def _listen(self, runner: web.AppRunner, dying: Dying) -> None:
+        self._log.launcher(f"INFO:     Started server process [{os.getpid()}]")
+        host, port = self._address
+        try:
+            await web.TCPSite(runner, host, port, reuse_address=True).start()
+        except OSError:
+            raise EngineEnded(dying.by_refusal(address_in_use(host, port))) from None
+        self._log.launcher(f"INFO:     Uvicorn running on http://{host}:{port} (Press CTRL+C to quit)")
+
+    async def _become_ready(self) -> None:
+        """Warm up with a generation of the engine's own, as SGLang does, and say so."""
+        await self._faults.starting("ready")
+        if not self._command.arguments.get("skip-server-warmup"):
+            await self._http.generate_once([1, 2, 3, 4], WARMUP_TOKENS)
+        self._scheduler.busy_s = 0.0  # the noise of a launch begins with its clients
+        times = ", ".join(f"{name}={seconds:.2f}" for name, seconds in self._information.startup_s.items())
+        self._log.launcher(f"Engine startup timings (s): {times}")
+        self._faults.at = "warmup"
+        self._http.ready = True
+        self._log.launcher("The server is fired up and ready to roll!")
+
+    async def _watch_workers(self) -> None:
+        while True:
+            await asyncio.sleep(WATCH_S)
+            lost = self._workers.dead()
+            if lost is not None and not self._stopping.is_set():
+                raise EngineEnded(self._faults.lost(*lost))
+
+    def _terminated(self) -> None:
+        if self._faults.ignores_sigterm:
+            self._log.launcher("SIGTERM received and ignored (simulated fault)")
+            return
+        if self._faults.at in STARTING:  # SGLang has no handler yet
+            self._die_of(signal.SIGTERM)
+        self._log.launcher("SIGTERM received. signum=None frame=None. Draining requests and shutting down...")
+        self._stopping.set()
+
+    def _interrupted(self) -> None:
+        """Let a first Ctrl-C drain like SIGTERM; a second one, or one during the start, ends it at once."""
+        if self._stopping.is_set() or self._faults.at in STARTING:
+            self._die_of(signal.SIGINT)
+        self._stopping.set()
+
+    def _die_of(self, number: signal.Signals) -> None:
+        """End as a process without a handler would."""
+        self._workers.kill()
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    async def _drain(self) -> None:
+        """End after the last running request, or at once when that is wished."""
+        self._http.ready = False
+        await self._faults.ending()
+        while True:
+            if self._command.env.get("SGL_FORCE_SHUTDOWN", "").lower() in {"1", "true"}:
+                self._log.launcher("Signal SIGTERM received while force shutdown flag set. Force exiting.")
+                return
+            left = self._http.open_requests
+            self._log.launcher(
+                f"Gracefully exiting... Remaining number of requests {len(left)}. "
+                f"Remaining requests remaining_rids={left}."
+            )
+            if not left or await self._http.answered(DRAIN_POLL_S):
+                return

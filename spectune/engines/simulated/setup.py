@@ -1,0 +1,114 @@
+"""What the cost model has to know of a resolved launch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from spectune.engines.simulated.profile_conditions import LAUNCH, SPECULATION
+from spectune.space.names import ENV_PREFIX
+from spectune.space.values import Value, canonical
+
+# Draft a whole block in one forward: what is verified is a chain of N - 1 tokens, whatever S says.
+BLOCK_ALGORITHMS = frozenset({"DFLASH", "DSPARK"})
+# Look tokens up instead of running a drafter.
+DRAFTLESS_ALGORITHMS = frozenset({"NGRAM"})
+MOST_RUNNING = 4096  # what SGLang allows at most when nobody says
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A launch as the engine resolved it.
+
+    Attributes:
+        algorithm: In capitals; None without speculation.
+        num_steps: Draft forwards per cycle, S; 0 without speculation.
+        eagle_topk: Branches per draft forward, K; 1 without speculation.
+        num_draft_tokens: Tokens verified per request and cycle, N; 1 without speculation.
+        drafter: Path or name of the drafter, if one was named.
+        captured: Batch sizes with a decode graph, ascending; empty when decode graphs are off.
+        mem_fraction: Share of GPU memory for weights and KV cache.
+        max_running: Requests that may run at once.
+        ranks: GPUs it asks for.
+        values: What conditions look at: argument names, `env.NAME`, `speculation`, `launch`.
+    """
+
+    algorithm: str | None
+    num_steps: int
+    eagle_topk: int
+    num_draft_tokens: int
+    drafter: str | None
+    captured: tuple[int, ...]
+    mem_fraction: float
+    max_running: int
+    ranks: int
+    values: Mapping[str, Value]
+
+    @property
+    def speculative(self) -> bool:
+        """Whether it speculates."""
+        return self.algorithm is not None
+
+    @property
+    def depth(self) -> int:
+        """Drafted tokens that can be right in one cycle."""
+        return self.num_draft_tokens - 1 if self.algorithm in BLOCK_ALGORITHMS else self.num_steps
+
+    @property
+    def draft_forwards(self) -> int:
+        """Forwards of the drafter in one cycle."""
+        return 0 if self.algorithm in DRAFTLESS_ALGORITHMS else self.num_steps
+
+    @classmethod
+    def of(cls, resolved: Mapping[str, Any], env: Mapping[str, str], launch: int) -> Setup:
+        """Read the engine's resolved fields.
+
+        Args:
+            resolved: SGLang's field names → values, as `sglang.resolution` gives them.
+            env: The whole environment of the launch.
+            launch: Its number in the study.
+        """
+        algorithm = resolved.get("speculative_algorithm")
+        name = None if algorithm in (None, "NONE") else str(algorithm).upper()
+        decode = resolved.get("decode_cuda_graph") or {}
+        graphs = decode.get("backend") != "disabled"
+        running = int(resolved.get("max_running_requests") or MOST_RUNNING)
+        steps, topk, tokens = (
+            int(resolved.get(f"speculative_{field}") or 0) if name else default
+            for field, default in (("num_steps", 0), ("eagle_topk", 1), ("num_draft_tokens", 1))
+        )
+        return cls(
+            algorithm=name,
+            num_steps=steps,
+            eagle_topk=topk,
+            num_draft_tokens=tokens,
+            drafter=resolved.get("speculative_draft_model_path") if name else None,
+            captured=captured(decode.get("bs") or (), running) if graphs else (),
+            mem_fraction=float(resolved["mem_fraction_static"]),
+            max_running=running,
+            ranks=math.prod(int(resolved.get(f"{kind}_size") or 1) for kind in ("tp", "pp", "dp")),
+            values=_values(resolved, decode if graphs else {}, env, name is not None, launch),
+        )
+
+
+def captured(sizes: Sequence[int], running: int) -> tuple[int, ...]:
+    """Return the batch sizes that are captured: none above the requests that can run (facts, section 3)."""
+    kept = {size for size in sizes if size <= running}
+    return tuple(sorted(kept | {running} if any(size > running for size in sizes) else kept))
+
+
+def _values(
+    resolved: Mapping[str, Any], decode: Mapping[str, Any], env: Mapping[str, str], speculation: bool, launch: int
+) -> dict[str, Value]:
+    values: dict[str, Value] = {}
+    for name, value in resolved.items():
+        if isinstance(value, str | int | float) or (isinstance(value, list | tuple) and value):
+            values[name.replace("_", "-")] = canonical(value)
+    # The graph settings have names of their own, whichever of them the command line used.
+    for key, name in (("max_bs", "cuda-graph-max-bs-decode"), ("bs", "cuda-graph-bs-decode")):
+        if decode.get(key):
+            values[name] = canonical(decode[key])
+    values |= {f"{ENV_PREFIX}{name}": value for name, value in env.items()}
+    return {**values, SPECULATION: speculation, LAUNCH: launch}

@@ -1,0 +1,53 @@
+"""Token ids of an engine without a tokenizer: what prompts count, what answers say, and the class a prompt carries."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+
+VOCABULARY = 100_000
+_CHARACTERS_PER_TOKEN = 4
+_FIRST_CLASS_ID = 2_000_000_000  # beyond any vocabulary, within 32 bits
+_CLASS_IDS = 100_000_000
+_SYLLABLES = ("ba", "de", "fi", "go", "ku", "la", "me", "ni", "po", "ru", "sa", "te", "vi", "wo", "ya", "zu")
+
+
+def class_id(prompt_class: str) -> int:
+    """Return the id that, in front of a prompt, tells the simulated engine its class."""
+    return _FIRST_CLASS_ID + zlib.crc32(prompt_class.encode()) % _CLASS_IDS
+
+
+def class_of(input_ids: Sequence[int], classes: Iterable[str]) -> str | None:
+    """Return the class a prompt carries, None if none of `classes` stands in front of it."""
+    if not input_ids or input_ids[0] < _FIRST_CLASS_ID:
+        return None
+    return next((name for name in classes if class_id(name) == input_ids[0]), None)
+
+
+def encode(text: str) -> list[int]:
+    """Return one id for every four characters of a text, at least one."""
+    data = text.encode("utf-8", "replace")
+    pieces = range(0, max(1, len(data)), _CHARACTERS_PER_TOKEN)
+    return [zlib.crc32(data[at : at + _CHARACTERS_PER_TOKEN]) % VOCABULARY for at in pieces]
+
+
+def answer(prompt_key: int) -> Iterator[int]:
+    """Yield the ids of an answer for ever; the same for a prompt under every configuration, as of greedy decoding.
+
+    Args:
+        prompt_key: Made of the prompt by `key_of`.
+    """
+    state = prompt_key | 1
+    while True:
+        state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
+        yield (state >> 33) % VOCABULARY
+
+
+def key_of(input_ids: Sequence[int]) -> int:
+    """Return a number that stands for a prompt."""
+    return zlib.crc32(repr(tuple(input_ids)).encode())
+
+
+def decode(token: int) -> str:
+    """Return the piece of text of an id: a blank and a word of two syllables."""
+    return f" {_SYLLABLES[token % 16]}{_SYLLABLES[token // 16 % 16]}"

@@ -1,0 +1,131 @@
+"""`spectune simulate --predict` and `spectune profiles`, as a script sees them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ARGV = ("--model-path", "moonshotai/Kimi-K2.5", "--tp-size", "8", "--mem-fraction-static", "0.85")
+CHAIN = (
+    "--speculative-algorithm", "EAGLE3", "--speculative-draft-model-path", "37k", "--speculative-num-steps", "2",
+    "--speculative-eagle-topk", "1", "--speculative-num-draft-tokens", "3",
+)  # fmt: skip
+LOAD = ("--concurrency", "1", "--context-tokens", "500")
+
+
+def spectune(*words: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "spectune", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **(env or {})})
+
+
+def predict(*words: str, profile: str = "kimi-k2.5-pcie") -> subprocess.CompletedProcess[str]:
+    return spectune("simulate", "--profile", profile, "--predict", *words)
+
+
+def test_the_field_case_in_json() -> None:
+    ran = predict(*LOAD, "--json", "--", *ARGV, *CHAIN)
+    assert ran.returncode == 0, ran.stderr
+    answer = json.loads(ran.stdout)
+    assert answer["accept_length"] == pytest.approx(2.0, rel=0.01)
+    assert answer["cycle_ms"] == pytest.approx(33.3, rel=0.01)
+    assert answer["decode_speed"] == answer["output_throughput"] == pytest.approx(60.0, rel=0.01)
+    assert answer["fails"] is None
+    assert answer["simulated"] is True
+
+
+def test_a_whole_command_may_be_given() -> None:
+    ran = predict(*LOAD, "--", "python", "-m", "sglang.launch_server", *ARGV, *CHAIN)
+    assert ran.returncode == 0, ran.stderr
+    assert "simulated on kimi-k2.5-pcie: EAGLE3 2/1/3" in ran.stdout
+    assert "cycle_ms           33.28" in ran.stdout
+
+
+def test_where_a_launch_would_fail() -> None:
+    argv = [word if word != "0.85" else "0.5" for word in ARGV]
+    answer = json.loads(predict(*LOAD, "--json", "--", *argv).stdout)
+    assert answer["fails"] == {"at": "startup", "kind": "oom"}
+
+
+def test_what_sglang_s_resolver_refuses_is_a_failure_of_the_launch() -> None:
+    words = ("--", *ARGV, "--speculative-algorithm", "FOO")
+    answer = json.loads(predict(*LOAD, "--json", *words).stdout)
+    assert answer["fails"] == {"at": "startup", "kind": "unsupported"}
+    assert answer["decode_speed"] is None
+    assert "Unknown speculative algorithm name: FOO" in answer["reason"]
+    assert "Unknown speculative algorithm name: FOO" in predict(*LOAD, *words).stdout
+
+
+def test_what_dies_after_the_start_is_a_failure_too() -> None:
+    words = [word if word != "1" else "4" for word in CHAIN]
+    answer = json.loads(predict(*LOAD, "--json", "--", *ARGV, *words, "--speculative-num-draft-tokens", "60").stdout)
+    assert answer["fails"] == {"at": "load", "kind": "unsupported"}
+    answer = json.loads(predict(*LOAD, "--json", "--", *ARGV, "--tp-size", "16").stdout)
+    assert answer["fails"] == {"at": "startup", "kind": "crash"}
+
+
+def test_unknown_names_are_warned_about() -> None:
+    words = [word if word != "37k" else "org/new" for word in CHAIN]
+    ran = predict(*LOAD, "--prompt-class", "poetry", "--", *ARGV, *words)
+    assert ran.returncode == 0
+    assert "does not know the drafter 'org/new'" in ran.stderr
+    assert "does not know the prompt class 'poetry'" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--", *ARGV), "--predict needs --concurrency and --context-tokens"),
+        ((*LOAD, "--", *ARGV, "--speculative-foo", "1"), "SGLang would refuse this command: unrecognized arguments"),
+        ((*LOAD, "--"), "required: --model-path"),
+    ],
+)
+def test_bad_input_is_2_and_one_message(words: tuple[str, ...], message: str) -> None:
+    ran = predict(*words)
+    assert ran.returncode == 2
+    assert message in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_bad_surroundings_are_2(tmp_path: Path) -> None:
+    profile = tmp_path / "p.yaml"
+    profile.write_text("schema: 1\nname: x\nseeed: 3\n")
+    ran = predict(*LOAD, "--", *ARGV, profile=str(profile))
+    assert ran.returncode == 2
+    assert f"{profile}:3: unknown key 'seeed'; did you mean 'seed'?" in ran.stderr
+    ran = spectune("simulate", "--profile", "kimi-k2.5-pcie", "--time-scale", "0", "--", *ARGV)
+    assert ran.returncode == 2
+    assert "the time scale must be a number above 0, but got '0.0'" in ran.stderr
+    env = {"SPECTUNE_SIM_LAUNCH": "first"}
+    ran = spectune("simulate", "--profile", "kimi-k2.5-pcie", "--predict", *LOAD, "--", *ARGV, env=env)
+    assert ran.returncode == 2
+    assert "SPECTUNE_SIM_LAUNCH must be a whole number of at least 0, but got 'first'" in ran.stderr
+
+
+def test_the_profiles_say_where_their_numbers_come_from() -> None:
+    listed = json.loads(spectune("profiles", "--json").stdout)
+    assert {"kimi-k2.5-pcie", "kimi-k2.5-pcie-first-boot", "llama-3.3-70b-nvlink", "qwen3-next-80b-a3b"} == {
+        one["name"] for one in listed
+    }
+    text = spectune("profiles").stdout
+    assert "kimi-k2.5-pcie  8 GPUs of 96 GB" in text
+    assert "Reported by the team" in text
+
+
+def test_the_program_takes_sglang_s_arguments() -> None:
+    command = [sys.executable, "-m", "spectune.engines.simulated"]
+    env = {**os.environ, "SPECTUNE_SIM_PROFILE": "kimi-k2.5-pcie"}
+    ran = subprocess.run([*command, "--help"], capture_output=True, text=True, check=False, env=env)
+    assert ran.returncode == 0
+    assert ran.stdout.startswith("usage: sglang serve")
+    ran = subprocess.run([*command, "--tp-size", "8"], capture_output=True, text=True, check=False, env=env)
+    assert ran.returncode == 2
+    assert "sglang serve: error: the following arguments are required: --model-path" in ran.stderr
+    env.pop("SPECTUNE_SIM_PROFILE")
+    ran = subprocess.run([*command, *ARGV], capture_output=True, text=True, check=False, env=env)
+    assert ran.returncode == 2
+    assert "SPECTUNE_SIM_PROFILE must name a profile" in ran.stderr
