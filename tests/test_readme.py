@@ -15,7 +15,8 @@ from spectune.space import load_space
 
 README = (ROOT / "README.md").read_text("utf-8")
 # The main job and what needs its study are run by test_end_to_end.py.
-ALONE = [c for c in spectune_commands() if c[0] in ("breakeven", "engine", "explain", "profiles", "simulate") or "--dry-run" in c]
+NEEDING_NO_STUDY = ("breakeven", "engine", "explain", "profiles", "simulate")
+ALONE = [c for c in spectune_commands() if c[0] in NEEDING_NO_STUDY or "--dry-run" in c]
 
 
 def run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
