@@ -63,7 +63,7 @@ def remembered_stop(folder: StudyFolder) -> Stop | None:
 def study_environment(folder: StudyFolder) -> dict[str, Any]:
     """Return what is known of the machine a study ran on; nothing where its file is gone or damaged."""
     try:
-        environment = study_environment(folder)
+        environment = files.read_json(folder.root / "environment.json")
     except SpectuneError:
         return {}
     return environment if isinstance(environment, dict) else {}

@@ -1,0 +1,59 @@
+"""What a study delivers, also when files beside its records are gone or damaged."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from readme_commands import SPECTUNE
+from search_samples import SPACE, baseline, chain, engine, record, space
+
+from spectune.answer import deliver, remembered_stop
+from spectune.search import Stop, StudyFolder, TrialRecord, open_study
+from spectune.serving import FailureClass
+
+RECORDS = [record(0, baseline()), record(1, chain(3), 160.0, accept=2.4, ttft_ms=90.0)]
+
+
+def study(folder: Path, records: list[TrialRecord]) -> StudyFolder:
+    opened = StudyFolder(folder / "studies/small")
+    open_study(opened, space(), engine())
+    for one in records:
+        opened.write_result(one)
+    return opened
+
+
+def test_everything_is_written_and_says_the_same(tmp_path: Path) -> None:
+    folder = study(tmp_path, RECORDS)
+    answer = deliver(folder, space(), RECORDS, Stop("enough"), report_file=tmp_path / "report.html")
+    assert answer.recommended_file is not None
+    assert answer.recommended_file.stat().st_mode & 0o111
+    script = answer.recommended_file.read_text()
+    assert "--speculative" not in script or "160.0 tok/s" in script
+    assert json.loads(folder.summary_file.read_text())["recommended"]["trial"] == 1
+    assert answer.summary["sentence"] in answer.report.read_text()
+    assert remembered_stop(folder) == Stop("enough")
+
+
+@pytest.mark.parametrize("records", [RECORDS, RECORDS[:1], [record(0, baseline(), failure=FailureClass.CRASH)]])
+@pytest.mark.parametrize("content", [None, "", "{", "[]", "3", '{"stop": {}}', '{"stop": 3}', '{"engine": 5}'])
+def test_damaged_files_beside_the_records_cost_nothing(
+    records: list[TrialRecord], content: str | None, tmp_path: Path
+) -> None:
+    folder = study(tmp_path, records)
+    for path in (folder.root / "environment.json", folder.summary_file):
+        if content is None:
+            path.unlink(missing_ok=True)
+        else:
+            path.write_text(content)
+    for command in (["report", "small"], ["report", "small", "--json"], ["studies"], ["studies", "--json"]):
+        done = subprocess.run([SPECTUNE, *command], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert "Traceback" not in done.stderr
+    assert (tmp_path / "reports/small.html").is_file()
+
+
+def test_the_sample_space_is_what_the_study_keeps(tmp_path: Path) -> None:
+    assert study(tmp_path, []).space_file.read_text() == SPACE
