@@ -14,7 +14,7 @@ is latest.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from statistics import median
 
 from spectune.bench.exchange import Exchange
@@ -61,6 +61,7 @@ class Silence:
     def _patience(self, waiting: Collection[Exchange], ended: Iterable[RequestRecord]) -> float:
         gaps: list[float] = []
         prefills: list[float] = []
+        seen: list[tuple[float, Sequence[tuple[float, int]], int]]
         seen = [(record.sent_s, record.chunks, record.prompt_tokens) for record in ended]
         seen += [(exchange.sent_s, exchange.chunks, exchange.prompt_tokens) for exchange in waiting]
         for sent_s, chunks, prompt_tokens in seen:
