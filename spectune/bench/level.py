@@ -82,7 +82,8 @@ class LevelRun:
         records: Every request that was sent, in the order of their ends; also those of warm-up and draining.
         measured_s: (start, end) of the steady state in seconds since the level's start: all slots busy, warm-up over.
             None if the level ended in its warm-up.
-        stop_reason: Why it ended; "hang" also when the engine fell silent only while the last requests were to end.
+        stop_reason: Why it ended; "hang" also when the engine fell silent only while the last requests were to end;
+            "stopped" if it turns out that a silent engine was dying.
         warmup_converged: Whether the warm-up's windows agreed, or its time ran out.
         client_cpu: This process's CPU seconds per second while measuring; above 0.7 the client may be the limit.
         wall_s: Duration of everything.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Literal
 
 from spectune.bench.client import GenerateClient
@@ -16,6 +17,8 @@ from spectune.bench.records import RequestRecord
 from spectune.bench.silence import Silence
 
 _TICK_S = 0.1
+# How long an engine may need to end once one of its processes has: SGLang takes 6 s over that, and is silent meanwhile.
+_OF_THE_DYING: Mapping[StopReason, float] = MappingProxyType({"hang": 10.0, "failures": 1.0})
 
 
 async def run_level(
@@ -77,6 +80,8 @@ class _Level:
             self._draining = True
             if reason not in {"hang", "stopped"} and await self._drain(slots) == "hang":
                 reason = "hang"
+            if reason in _OF_THE_DYING and await self._dies(_OF_THE_DYING[reason]):
+                reason = "stopped"
         finally:
             # A slot notes its record while it is cancelled, so nothing that was sent is lost.
             for slot in slots:
@@ -163,6 +168,13 @@ class _Level:
         if enough and speed <= plan.precision and acceptance <= plan.precision:
             return "precision"
         return "time" if now - start >= plan.time_limit_s else None
+
+    async def _dies(self, within_s: float) -> bool:
+        """Whether what looked like a trouble was the engine's end."""
+        if self._stop_when is None:
+            return False
+        await asyncio.wait([self._stop_when], timeout=within_s)
+        return self._stop_when.done()
 
     async def _drain(self, slots: list[asyncio.Task[None]]) -> Literal["hang"] | None:
         """Let requests in flight end: their counters belong to the accept length, else short answers would win."""

@@ -179,6 +179,16 @@ def test_an_engine_that_freezes_while_the_last_requests_are_to_end_hangs_too():
     assert all(record.failed for record in level.records)
 
 
+def test_an_engine_that_falls_silent_because_it_is_dying_does_not_hang():
+    async def dies(engine):
+        await until(lambda: engine.frozen)
+        await asyncio.sleep(1.5)
+
+    level = freezing_in("measuring", time_limit_s=25, stop=dies)
+    assert level.stop_reason == "stopped"
+    assert all(record.error for record in level.records)
+
+
 def test_a_pause_of_an_engine_that_lives_is_no_hang():
     class Pausing(FakeEngine):
         async def stream(self, request, body):

@@ -10,7 +10,7 @@ from typing import Final
 
 from spectune.engines.cpu_reference.layout import Layout, python_version, read_marker, record
 from spectune.engines.cpu_reference.machine import check_disk
-from spectune.engines.cpu_reference.pip_process import bytes_below, pip_environment
+from spectune.engines.cpu_reference.pip_process import bytes_below, pip_environment, signal_name
 from spectune.engines.cpu_reference.recipe import Recipe
 from spectune.engines.cpu_reference.runtime import engine_environment
 from spectune.errors import SpectuneError
@@ -76,6 +76,8 @@ def verify(layout: Layout, recipe: Recipe) -> None:
         ) from None
     if result.returncode:
         said = result.stderr.strip().splitlines() or [f"exit code {result.returncode}"]
+        if result.returncode < 0:
+            said.append(f"it was ended by {signal_name(-result.returncode)}")
         with contextlib.suppress(OSError), layout.log.open("a", encoding="utf-8") as log:
             log.write(f"$ verification\n{result.stderr}\n")
         raise SpectuneError(

@@ -121,7 +121,7 @@ def _failure(said: str, returncode: int, layout: Layout) -> str:
         free = gigabytes(free_bytes(layout.path))
         return f"the disk of {layout.path} is full ({free} free); make room or set SPECTUNE_HOME, then {again}; {log}"
     if returncode < 0:
-        return f"pip was ended by {_signal_name(-returncode)}; see whether memory ran out, then {again}; {log}"
+        return f"pip was ended by {signal_name(-returncode)}; see whether memory ran out, then {again}; {log}"
     lines = [line.strip() for line in said.splitlines() if line.strip() and not line.strip().startswith(_ASIDE)]
     errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
     last = (errors or lines or [f"exit code {returncode}"])[-1]
@@ -131,7 +131,8 @@ def _failure(said: str, returncode: int, layout: Layout) -> str:
     return f"pip failed: {last}; {advice}; {log}"
 
 
-def _signal_name(number: int) -> str:
+def signal_name(number: int) -> str:
+    """The name of a signal, such as SIGKILL."""
     try:
         return signal.Signals(number).name
     except ValueError:

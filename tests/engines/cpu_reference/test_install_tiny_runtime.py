@@ -256,6 +256,9 @@ def test_engine_that_does_not_run_is_not_called_installed(recipe: Recipe) -> Non
     with pytest.raises(SpectuneError, match="No module named 'nothing_of_that_name'"):
         install(recipe=broken)
     assert find_recipe(broken) is None
+    broken = replace(recipe, verification="import os, sys; print('a warning', file=sys.stderr, flush=True); os.abort()")
+    with pytest.raises(SpectuneError, match="the installed engine does not run: it was ended by SIGABRT;"):
+        install(recipe=broken)
 
 
 def test_home_that_cannot_be_written(bare_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
