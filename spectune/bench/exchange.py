@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -41,6 +42,21 @@ class Exchange:
         self._tokens = 0
         self._last = b""
         self._finished = False
+
+    @property
+    def sent_s(self) -> float:
+        """When the request went out."""
+        return self._sent_s
+
+    @property
+    def chunks(self) -> Sequence[tuple[float, int]]:
+        """(time, completed tokens so far) for every chunk that carried new tokens."""
+        return self._chunks
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Tokens that were sent."""
+        return len(self.prompt.input_ids)
 
     def sent(self) -> None:
         """The request goes out now."""

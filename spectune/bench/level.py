@@ -26,7 +26,9 @@ class LevelPlan:
         warmup_limit_s: Longest warm-up.
         warmup_tolerance: The warm-up ends when two consecutive windows differ by less than this.
         drain_limit_s: How long requests in flight may take to end afterwards; what is left is closed.
-        hang_s: The level is given up when no request gets a token for so long.
+        hang_s: The level is given up when no request gets a token for so long; while measuring and draining mostly
+            much earlier, see `silence`.
+        hang_floor_s: No silence shorter than this is a hang.
         failures_in_a_row: The level is given up after so many; 0 stands for twice the concurrency, at least 5.
     """
 
@@ -41,6 +43,7 @@ class LevelPlan:
     warmup_tolerance: float = 0.05
     drain_limit_s: float = 20.0
     hang_s: float = 120.0
+    hang_floor_s: float = 5.0
     failures_in_a_row: int = 0
 
     def __post_init__(self) -> None:
@@ -79,7 +82,8 @@ class LevelRun:
         records: Every request that was sent, in the order of their ends; also those of warm-up and draining.
         measured_s: (start, end) of the steady state in seconds since the level's start: all slots busy, warm-up over.
             None if the level ended in its warm-up.
-        stop_reason: Why it ended.
+        stop_reason: Why it ended; "hang" also when the engine fell silent only while the last requests were to end;
+            "stopped" if it turns out that a silent engine was dying.
         warmup_converged: Whether the warm-up's windows agreed, or its time ran out.
         client_cpu: This process's CPU seconds per second while measuring; above 0.7 the client may be the limit.
         wall_s: Duration of everything.

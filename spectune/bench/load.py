@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Literal
 
 from spectune.bench.client import GenerateClient
@@ -13,8 +14,11 @@ from spectune.bench.level import LevelPlan, LevelProgress, LevelRun, StopReason
 from spectune.bench.meter import TokenMeter, acceptance_precision, throughput_precision
 from spectune.bench.prompts import TokenizedPrompt
 from spectune.bench.records import RequestRecord
+from spectune.bench.silence import Silence
 
 _TICK_S = 0.1
+# How long an engine may need to end once one of its processes has: SGLang takes 6 s over that, and is silent meanwhile.
+_OF_THE_DYING: Mapping[StopReason, float] = MappingProxyType({"hang": 10.0, "failures": 1.0})
 
 
 async def run_level(
@@ -58,6 +62,7 @@ class _Level:
         self._failed = self._failed_in_a_row = self._completed_before = 0
         self._draining = self._exhausted = self._converged = False
         self._measuring_since: float | None = None
+        self._silence = Silence(plan.hang_s, plan.hang_s)  # a warm-up compiles: only the longest silence counts
 
     async def run(self) -> LevelRun:
         slots = [asyncio.create_task(self._slot()) for _ in range(self._plan.concurrency)]
@@ -66,17 +71,17 @@ class _Level:
             measured, cpu = None, 0.0
             if reason is None:
                 self._measuring_since, cpu_before = self._now(), time.process_time()
+                self._silence = Silence(self._plan.hang_floor_s, self._plan.hang_s, self._measuring_since)
                 self._completed_before = len(self._records) - self._failed
                 reason = await self._watch(slots, self._known)
                 measured = (self._measuring_since, self._now())
                 cpu = (time.process_time() - cpu_before) / max(measured[1] - measured[0], _TICK_S)
             assert reason is not None, "measuring ends for a reason"
             self._draining = True
-            if reason == "hang":
-                for exchange in self._open:
-                    exchange.fail(f"no request got a token for {self._plan.hang_s:g} s")
-            elif reason != "stopped":
-                await self._drain(slots)
+            if reason not in {"hang", "stopped"} and await self._drain(slots) == "hang":
+                reason = "hang"
+            if reason in _OF_THE_DYING and await self._dies(_OF_THE_DYING[reason]):
+                reason = "stopped"
         finally:
             # A slot notes its record while it is cancelled, so nothing that was sent is lost.
             for slot in slots:
@@ -131,9 +136,16 @@ class _Level:
             return "failures"
         if self._exhausted or any(slot.done() for slot in slots):
             return "prompts_exhausted"
-        if self._now() - self._meter.last_s > self._plan.hang_s:
-            return "hang"
-        return None
+        return "hang" if self._hangs() else None
+
+    def _hangs(self) -> bool:
+        """Whether the engine has fallen silent for too long; what is in flight has failed then."""
+        patience = self._silence.too_long(self._now(), self._meter.last_s, self._open, self._records)
+        if patience is None:
+            return False
+        for exchange in self._open:
+            exchange.fail(f"no new token for {patience:.3g} s")
+        return True
 
     def _warm(self) -> Literal["warm"] | None:
         now, plan = self._now(), self._plan
@@ -157,7 +169,14 @@ class _Level:
             return "precision"
         return "time" if now - start >= plan.time_limit_s else None
 
-    async def _drain(self, slots: list[asyncio.Task[None]]) -> None:
+    async def _dies(self, within_s: float) -> bool:
+        """Whether what looked like a trouble was the engine's end."""
+        if self._stop_when is None:
+            return False
+        await asyncio.wait([self._stop_when], timeout=within_s)
+        return self._stop_when.done()
+
+    async def _drain(self, slots: list[asyncio.Task[None]]) -> Literal["hang"] | None:
         """Let requests in flight end: their counters belong to the accept length, else short answers would win."""
         deadline = self._now() + self._plan.drain_limit_s
         while self._open and self._now() < deadline and not (self._stop_when and self._stop_when.done()):
@@ -166,6 +185,9 @@ class _Level:
             if self._stop_when is not None:
                 running.append(self._stop_when)
             await asyncio.wait(running, timeout=_TICK_S, return_when=asyncio.FIRST_COMPLETED)
+            if self._hangs():
+                return "hang"
+        return None
 
     def _report(
         self, phase: Literal["warm-up", "measuring", "draining"], since: float, speed: float, acceptance: float

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from spectune.bench.prompts import Message, Prompt
 from spectune.errors import InputProblems, Problem, SpectuneError
 
 DEFAULT_CLASS = "file"
+MOST_OUTPUT_TOKENS = 1_000_000  # as for a whole workload
 _KEYS = ("prompt", "messages", "class", "output_tokens")
 
 
@@ -40,9 +42,13 @@ def read_prompt_file(path: Path) -> PromptFile:
         InputProblems: Every line that is not a prompt, with its number.
     """
     try:
+        # Reading a pipe would wait for its writer, a device may never end.
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise SpectuneError(f"cannot read the prompts {path}: it is not a regular file; name a JSONL file")
         content = path.read_bytes()
-    except OSError as error:
-        raise SpectuneError(f"cannot read the prompts {path}: {error.strerror or error}") from None
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise SpectuneError(f"cannot read the prompts {path}: {reason or error}") from None
     prompts: dict[tuple[str, ...], Prompt] = {}
     problems: list[Problem] = []
     read = 0
@@ -102,8 +108,10 @@ def _text(value: Any, name: str) -> str:
 def _output_tokens(value: Any) -> int | None:
     if value is None:
         return None
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"`output_tokens` must be a whole number from 1, but got {_kind(value)}")
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MOST_OUTPUT_TOKENS:
+        raise ValueError(
+            f"`output_tokens` must be a whole number from 1 to {MOST_OUTPUT_TOKENS:,}, but got {_kind(value)}"
+        )
     return value
 
 

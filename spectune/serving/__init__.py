@@ -8,6 +8,7 @@ from spectune.serving.failures import (
     Signature,
     StartupTimeout,
     classify,
+    classify_requests,
     log_tail,
 )
 from spectune.serving.guarded import Teardown
@@ -29,6 +30,7 @@ __all__ = [
     "StartupTimeout",
     "Teardown",
     "classify",
+    "classify_requests",
     "log_tail",
     "reserve_ports",
 ]

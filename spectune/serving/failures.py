@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -14,6 +15,12 @@ from spectune.errors import SpectuneError
 TAIL_BYTES = 256 * 1024
 EXCERPT_BEFORE, EXCERPT_AFTER = 10, 3  # lines
 MAX_LINE = 400  # characters of a line that a message repeats
+
+GUARD_KILLED = "the process that supervises the engine was killed, and the engine ended with it"
+
+# Of a request: the engine is well and will say the same next time. 408 and 429 are about the moment.
+_REFUSED = re.compile(r"HTTP 4(?!08|29)\d\d\b")
+_TOO_LONG = re.compile(r"context length|exceeds the maximum allowed length")
 
 Signature = tuple[str, str, str]
 """(regular expression for one log line, name of a `FailureClass`, sentence for people without a full stop)."""
@@ -80,7 +87,15 @@ class EngineDied(EngineFailed):
     """
 
     def __init__(self, returncode: int | None, log_tail: str) -> None:
-        super().__init__(classify(log_tail, returncode, ()).message, returncode, log_tail)
+        message = GUARD_KILLED if returncode is None else classify(log_tail, returncode, ()).message
+        super().__init__(message, returncode, log_tail)
+
+    def failure(self, signatures: Iterable[Signature]) -> Failure:
+        """Classify it; the log of an engine that was ended with its supervisor does not know why."""
+        if self.returncode is None:
+            lines = self.log_tail.splitlines()
+            return Failure(FailureClass.ENVIRONMENT, GUARD_KILLED, _excerpt(lines, len(lines) - 1))
+        return super().failure(signatures)
 
 
 class StartupTimeout(EngineFailed):
@@ -96,8 +111,16 @@ class StartupTimeout(EngineFailed):
         message = (
             f"the engine was not ready within {seconds:g} s: {last_answer}. Allow more with engine.startup_timeout"
         )
-        super().__init__(message, None, log_tail)
+        super().__init__(" ".join(message.split()), None, log_tail)
         self.seconds = seconds
+
+    def failure(self, signatures: Iterable[Signature]) -> Failure:
+        """Say that time was up, and add what the log says where a signature matches; that decides the class then."""
+        found = _decisive(self.log_tail.splitlines(), signatures)
+        if found is not None:
+            return Failure(found.failure_class, f"{self}. {found.message}", found.excerpt)
+        lines = self.log_tail.splitlines()
+        return Failure(self.default_class, str(self), _excerpt(lines, len(lines) - 1))
 
 
 def classify(
@@ -119,12 +142,9 @@ def classify(
         default: The class when no signature matches.
     """
     lines = log_text.splitlines()
-    for pattern, name, sentence in signatures:
-        expression = re.compile(pattern)
-        for index in range(len(lines) - 1, -1, -1):
-            if expression.search(lines[index]):
-                words = _words(lines[index])
-                return Failure(FailureClass(name), f"{sentence}: {words}", _excerpt(lines, index))
+    found = _decisive(lines, signatures)
+    if found is not None:
+        return found
     ending = describe_exit(returncode)
     last = _last_exception(lines)
     if last is None:
@@ -132,6 +152,26 @@ def classify(
     if last is None:
         return Failure(default, f"{ending} without a word in its log", "")
     return Failure(default, f"{ending}: {_words(lines[last])}", _excerpt(lines, last))
+
+
+def classify_requests(errors: Sequence[str], where: str, sent: int, *, hangs: bool, excerpt: str = "") -> Failure:
+    """Say why requests of an engine that lives failed, from what the client noted of each.
+
+    Args:
+        errors: What went wrong, an entry for each request that failed.
+        where: Name of the level, for the message.
+        sent: Requests that were sent.
+        hangs: Whether the engine fell silent.
+        excerpt: The end of the engine's log.
+    """
+    (words, _), *_ = Counter(errors).most_common(1) or [("no request was answered", 0)]
+    message = f"at {where} {len(errors)} of {sent} requests failed: {_words(words)}"
+    if hangs:
+        return Failure(FailureClass.HANG, message, excerpt)
+    if _TOO_LONG.search(words):
+        advice = "use shorter prompts, fewer output_tokens or a longer context-length"
+        return Failure(FailureClass.UNSUPPORTED, f"{message}; {advice}", excerpt)
+    return Failure(FailureClass.UNSUPPORTED if _REFUSED.match(words) else FailureClass.CRASH, message, excerpt)
 
 
 def describe_exit(returncode: int | None) -> str:
@@ -165,7 +205,17 @@ def log_tail(path: Path, max_bytes: int = TAIL_BYTES) -> str:
     return "\n".join(line.rstrip("\r").rsplit("\r", 1)[-1] for line in lines)
 
 
-def _last_exception(lines: list[str]) -> int | None:
+def _decisive(lines: Sequence[str], signatures: Iterable[Signature]) -> Failure | None:
+    """What the first signature that matches any line makes of the last such line."""
+    for pattern, name, sentence in signatures:
+        expression = re.compile(pattern)
+        for index in range(len(lines) - 1, -1, -1):
+            if expression.search(lines[index]):
+                return Failure(FailureClass(name), f"{sentence}: {_words(lines[index])}", _excerpt(lines, index))
+    return None
+
+
+def _last_exception(lines: Sequence[str]) -> int | None:
     """Index of the line that ends the last traceback: the first one after it that is not indented."""
     starts = [index for index, line in enumerate(lines) if "Traceback (most recent call last)" in line]
     if not starts:
@@ -179,6 +229,6 @@ def _words(line: str) -> str:
     return text if len(text) <= MAX_LINE else f"{text[:MAX_LINE]} …"
 
 
-def _excerpt(lines: list[str], index: int) -> str:
+def _excerpt(lines: Sequence[str], index: int) -> str:
     around = lines[max(0, index - EXCERPT_BEFORE) : index + EXCERPT_AFTER + 1]
     return "\n".join(line if len(line) <= MAX_LINE else f"{line[:MAX_LINE]} …" for line in around).strip("\n")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import field_validator, model_serializer, model_validator
+from pydantic import Field, field_validator, model_serializer, model_validator
 
 from spectune.space.metrics import METRICS, Direction, metric_problem
 from spectune.space.sections import Amount, Positive, Section, Text
 
 DEFAULT_TRIALS = 40
+MOST_SPEED = 1_000_000
+"""tok/s of one request; what asks for more is a slip of the pen, and far beyond it the arithmetic overflows."""
 
 
 class Objective(Section):
@@ -115,7 +117,7 @@ class Targets(Section):
         decode_speed: tok/s of one request.
     """
 
-    decode_speed: tuple[Amount, ...] = ()
+    decode_speed: tuple[Annotated[Amount, Field(le=MOST_SPEED)], ...] = ()
 
     @field_validator("decode_speed", mode="before")
     @classmethod

@@ -29,6 +29,7 @@ _MISTYPED = {
     "greater_than": "must be more than {gt}",
     "greater_than_equal": "must be at least {ge}",
     "less_than": "must be less than {lt}",
+    "less_than_equal": "must be at most {le:,.12g}",
     "literal_error": "must be {expected}",
     "too_short": "must not be empty",
 }

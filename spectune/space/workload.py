@@ -12,6 +12,9 @@ from spectune.space.sections import Amount, Flag, Listed, Positive, Section, Tex
 
 BUILTIN_PREFIX = "builtin:"
 BUILTIN_PROMPTS = ("builtin:mixed", "builtin:tiny")
+MOST_OUTPUT_TOKENS = 1_000_000
+"""Per request, also where a prompt of a file carries its own limit; no model's context is longer."""
+MOST_CONCURRENCY = 4096
 
 
 class PromptSource(Section):
@@ -40,7 +43,7 @@ class Level(Section):
         concurrency: Requests kept in flight.
     """
 
-    concurrency: Positive
+    concurrency: Annotated[Positive, Field(le=MOST_CONCURRENCY)]
 
     @model_validator(mode="before")
     @classmethod
@@ -72,7 +75,7 @@ class Workload(Section):
 
     prompts: Annotated[tuple[PromptSource, ...], Listed, Field(min_length=1)] = (PromptSource(prompts="builtin:mixed"),)
     chat_template: Flag = True
-    output_tokens: Positive = 256
+    output_tokens: Annotated[Positive, Field(le=MOST_OUTPUT_TOKENS)] = 256
     ignore_eos: Flag = False
     temperature: Annotated[float, Field(ge=0, strict=True)] = 0.0
     levels: Annotated[tuple[Level, ...], Listed, Field(min_length=1)] = (Level(concurrency=1),)

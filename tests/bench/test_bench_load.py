@@ -1,5 +1,6 @@
 import asyncio
 import math
+import re
 from itertools import islice
 
 import pytest
@@ -133,7 +134,70 @@ def test_a_deadlocked_engine_is_noticed_by_its_tokens():
 
     level = run(FakeEngine(answer=stall), hang_s=0.5, time_limit_s=25)
     assert level.stop_reason == "hang"
-    assert {record.error for record in level.records} == {"no request got a token for 0.5 s"}
+    assert {record.error for record in level.records} == {"no new token for 0.5 s"}
+
+
+class Freezing(FakeEngine):
+    """Sends chunk after chunk until it is frozen, and from then on nothing, to nobody."""
+
+    frozen = False
+
+    async def stream(self, request, body):
+        response = await open_stream(request)
+        for tokens in range(1, 10**6):
+            while self.frozen:  # noqa: ASYNC110 (for ever)
+                await asyncio.sleep(0.05)
+            await response.write(chunk(tokens))
+            await asyncio.sleep(0.005)
+        return response
+
+
+def freezing_in(phase, **plan):
+    engine = Freezing(answer=Freezing.stream)
+
+    def freeze(at):
+        engine.frozen = engine.frozen or (at.phase == phase and at.elapsed_s > 0.6)
+
+    return run(engine, progress=freeze, hang_s=25, hang_floor_s=0.6, **plan)
+
+
+def test_an_engine_that_freezes_while_measuring_has_not_been_measured():
+    level = freezing_in("measuring", time_limit_s=25, drain_limit_s=0.1)
+    assert level.stop_reason == "hang"
+    assert level.wall_s < 20
+    assert len(level.records) == 4
+    for record in level.records:
+        assert re.fullmatch(r"no new token for [\d.]+ s", record.error)
+        assert record.finish_reason is None
+        assert record.chunks
+
+
+def test_an_engine_that_freezes_while_the_last_requests_are_to_end_hangs_too():
+    level = freezing_in("draining", time_limit_s=0.3, drain_limit_s=25)
+    assert level.stop_reason == "hang"
+    assert level.measured_s is not None
+    assert all(record.failed for record in level.records)
+
+
+def test_an_engine_that_falls_silent_because_it_is_dying_does_not_hang():
+    async def dies(engine):
+        await until(lambda: engine.frozen)
+        await asyncio.sleep(1.5)
+
+    level = freezing_in("measuring", time_limit_s=25, stop=dies)
+    assert level.stop_reason == "stopped"
+    assert all(record.error for record in level.records)
+
+
+def test_a_pause_of_an_engine_that_lives_is_no_hang():
+    class Pausing(FakeEngine):
+        async def stream(self, request, body):
+            self.cycle_s = 0.7 if len(self.seen) == 12 else 0.004
+            return await FakeEngine.stream(self, request, body)
+
+    level = run(Pausing(answer=Pausing.stream, cycles=3), hang_floor_s=5.0, time_limit_s=3)
+    assert level.stop_reason == "time"
+    assert not any(record.failed for record in level.records)
 
 
 @pytest.mark.parametrize("after", [0, 5, 200])

@@ -1,4 +1,5 @@
 import json
+import os
 import random
 from collections import Counter
 from pathlib import Path
@@ -95,6 +96,8 @@ def test_a_file_with_text_messages_classes_and_limits(tmp_path):
         ({"prompt": "a", "class": 3}, "`class`"),
         ({"prompt": "a", "output_tokens": 0}, "`output_tokens`"),
         ({"prompt": "a", "output_tokens": True}, "`output_tokens`"),
+        ({"prompt": "a", "output_tokens": 1_000_001}, "from 1 to 1,000,000, but got 1000001"),
+        ('{"prompt": "a", "output_tokens": 999999999999999999999999}', "from 1 to 1,000,000"),
         ({"messages": []}, "must be a list"),
         ({"messages": ["hi"]}, "a message must be"),
         ({"messages": [{"role": "user"}]}, "`content`"),
@@ -172,3 +175,12 @@ def test_classes_of_a_file_keep_their_proportions(tmp_path):
 def test_templates_use_all_their_randomness(make):
     rng = random.Random(0)
     assert len({make(rng) for _ in range(3000)}) > 2500
+
+
+def test_prompts_are_read_from_a_regular_file_only(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path, Path("/dev/zero")):
+        with pytest.raises(SpectuneError, match="is not a regular file"):
+            read_prompt_file(path)
+    with pytest.raises(SpectuneError, match="cannot read the prompts"):
+        read_prompt_file(Path("a\0b"))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spectune.engines.sglang.log_signatures import SIGNATURES
-from spectune.serving import Failure, FailureClass, classify, log_tail
+from spectune.serving import EngineDied, Failure, FailureClass, StartupTimeout, classify, classify_requests, log_tail
 from spectune.serving.readiness import check_generation, last_line
 
 CRASH_IN_WARM_UP = """\
@@ -59,6 +59,23 @@ def test_the_message_has_the_logs_own_words() -> None:
         ("launch_server.py: error: ambiguous option: --cuda-graph-bs could match", "unsupported"),
         ("ModuleNotFoundError: No module named 'sglang'", "environment"),
         ("OSError: [Errno 28] No space left on device", "environment"),
+        ("zmq.error.ZMQError: Too many open files", "environment"),
+        ("OSError: [Errno 24] Too many open files: '/m/model.safetensors'", "environment"),
+        (
+            "OSError: It looks like the config file at '/m/x/config.json' is not a valid JSON file.",
+            "unsupported",
+        ),
+        (
+            "OSError: a/b is not a local folder and is not a valid model identifier listed on 'https://huggingface.co'",
+            "unsupported",
+        ),
+        ("OSError: We couldn't connect to 'https://huggingface.co' to load the files", "environment"),
+        ("safetensors_rust.SafetensorError: Error while deserializing header: header too small", "unsupported"),
+        ("ImportError: libnuma.so.1: cannot open shared object file: No such file or directory", "environment"),
+        (
+            "[2025-11-29 16:00:09] Subprocess scheduler_0 (pid=6015) crashed with exit code -9. Triggering SIGQUIT.",
+            "crash",
+        ),
         ("/usr/bin/python3: No module named sglang.launch_server", "environment"),
         (
             "RuntimeError: The memory capacity is unbalanced. Some GPUs may be occupied by other processes.",
@@ -76,6 +93,85 @@ def test_what_sglang_says(line: str, expected: str) -> None:
 def test_a_cause_outranks_the_symptoms_after_it() -> None:
     log = traceback_of("torch.OutOfMemoryError: CUDA out of memory.") + traceback_of("ValueError: then this happened")
     assert classify(log, 1, SIGNATURES).failure_class is FailureClass.MEMORY
+
+
+HARMLESS = """\
+[2025-11-29 16:00:03] OpenAI Responses API (/v1/responses) disabled: OpenAIServingResponses init failed \
+(ModuleNotFoundError: No module named 'openai_harmony')
+[2025-11-29 16:00:05] Ignore import error when loading sglang.srt.models.x: No module named 'x'
+Traceback (most recent call last):
+  File "optional.py", line 1, in <module>
+    import nice_to_have
+ModuleNotFoundError: No module named 'nice_to_have'
+[2025-11-29 16:00:06] The server is fired up and ready to roll!
+"""
+
+
+def test_a_killed_scheduler_is_a_crash_whatever_the_engine_does_without() -> None:
+    killed = (
+        "[2025-11-29 16:00:09] Subprocess scheduler_0 (pid=6015) crashed with exit code -9. Triggering SIGQUIT for "
+        "cleanup...\n[2025-11-29 16:00:09] Received sigquit from a child process. It usually means the child failed.\n"
+    )
+    failure = classify(HARMLESS + killed, -9, SIGNATURES)
+    assert failure.failure_class is FailureClass.CRASH
+    assert "Subprocess scheduler_0 (pid=6015) crashed with exit code -9" in failure.message
+
+
+def test_a_warning_about_a_missing_module_is_no_failure() -> None:
+    warnings = "\n".join(HARMLESS.splitlines()[:2])
+    assert classify(warnings, -9, SIGNATURES).failure_class is FailureClass.CRASH
+
+
+def test_time_that_is_up_says_so_and_adds_what_the_log_knows() -> None:
+    late = StartupTimeout(10, "Load weight begin.\n", "nothing listens on port 20000")
+    failure = late.failure(SIGNATURES)
+    assert failure.failure_class is FailureClass.STARTUP_TIMEOUT
+    assert failure.message == (
+        "the engine was not ready within 10 s: nothing listens on port 20000. Allow more with engine.startup_timeout"
+    )
+    assert failure.excerpt == "Load weight begin."
+    failure = StartupTimeout(10, CRASH_IN_WARM_UP, "it\nfails").failure(SIGNATURES)
+    assert failure.failure_class is FailureClass.UNSUPPORTED
+    assert failure.message.startswith("the engine was not ready within 10 s: it fails. Allow more with")
+    assert failure.message.endswith("RuntimeError: selected index k out of range")
+
+
+def test_a_killed_guard_is_not_held_against_the_candidate() -> None:
+    died = EngineDied(None, CRASH_IN_WARM_UP)
+    failure = died.failure(SIGNATURES)
+    assert failure.message == str(died)
+    assert "the process that supervises the engine was killed" in failure.message
+    assert not failure.failure_class.blames_candidate
+    assert "Received sigquit" in failure.excerpt
+    assert EngineDied(None, "").failure(SIGNATURES).excerpt == ""
+
+
+@pytest.mark.parametrize(
+    ("error", "hangs", "expected"),
+    [
+        ('HTTP 400: {"error":{"message":"The input (6002 tokens) is longer than the model\'s context length"}}', False,
+         "unsupported"),
+        ("the server reported: Requested token count exceeds the model's maximum context length of 512 tokens.", False,
+         "unsupported"),
+        ("the engine aborted the request: Input length (6002 tokens) exceeds the maximum allowed length (5 tokens)",
+         False, "unsupported"),
+        ("HTTP 422: no such field", False, "unsupported"),
+        ("HTTP 429: too many", False, "crash"),
+        ("HTTP 500: boom", False, "crash"),
+        ("ServerDisconnectedError: Server disconnected", False, "crash"),
+        ("no new token for 5 s", True, "hang"),
+    ],
+)  # fmt: skip
+def test_what_failed_requests_mean(error: str, hangs: bool, expected: str) -> None:
+    failure = classify_requests([error, "another", error], "c4", 7, hangs=hangs, excerpt="log")
+    assert failure.failure_class == expected
+    assert failure.message.startswith(f"at c4 3 of 7 requests failed: {error}")
+    assert failure.excerpt == "log"
+
+
+def test_no_request_at_all_is_said() -> None:
+    failure = classify_requests([], "c4", 0, hangs=False)
+    assert failure.message == "at c4 0 of 0 requests failed: no request was answered"
 
 
 def test_an_unknown_failure_quotes_the_last_traceback() -> None:

@@ -144,6 +144,17 @@ def test_defaults() -> None:
         ),
         ("{concurrency: 8}", "{concurrency: 1}", "6: workload.levels: the level c1 stands twice"),
         ("{concurrency: 8}", "{concurrency: 0}", "6: workload.levels[1].concurrency must be at least 1, but got 0"),
+        ("{concurrency: 8}", "{concurrency: 4097}", "6: workload.levels[1].concurrency must be at most 4,096, but got"),
+        (
+            "workload: {",
+            "workload: {output_tokens: 999999999999999999999999, ",
+            "6: workload.output_tokens must be at most 1,000,000, but got 999999999999999999999999",
+        ),
+        (
+            "schema: 1",
+            "schema: 1\ntargets: {decode_speed: 1.0e+308}",
+            "2: targets.decode_speed must be at most 1,000,000, but got 1e+308",
+        ),
         ("{concurrency: 8}", "8", "6: workload.levels[1] must be a mapping, but got 8"),
         ("[{concurrency: 1}, {concurrency: 8}]", "[]", "6: workload.levels must not be empty, but got []"),
         ("[{concurrency: 1}, {concurrency: 8}]", "3", "6: workload.levels: must be a list, but got 3"),

@@ -9,7 +9,8 @@ import sys
 from typing import Final
 
 from spectune.engines.cpu_reference.layout import Layout, python_version, read_marker, record
-from spectune.engines.cpu_reference.pip_process import pip_environment
+from spectune.engines.cpu_reference.machine import check_disk
+from spectune.engines.cpu_reference.pip_process import bytes_below, pip_environment, signal_name
 from spectune.engines.cpu_reference.recipe import Recipe
 from spectune.engines.cpu_reference.runtime import engine_environment
 from spectune.errors import SpectuneError
@@ -21,13 +22,15 @@ def ensure_environment(layout: Layout, recipe: Recipe) -> None:
     """Make the virtual environment, unless the one that is there was made for these pins and this Python.
 
     Raises:
-        SpectuneError: When it cannot be made.
+        SpectuneError: When it cannot be made, or the disk has too little room for what belongs into it.
     """
     marker = read_marker(layout)
     fits = marker.get("environment") == recipe.environment_digest() and marker.get("python") == python_version()
     shutil.rmtree(layout.temporary, ignore_errors=True)
     if fits and layout.python.exists():
         return
+    # Whichever torch pip will find: with less room than the smallest runtime takes, nothing is begun.
+    check_disk(layout.path, max(0, recipe.cpu_build.installed - bytes_below(layout.venv)))
     layout.marker.unlink(missing_ok=True)
     try:
         shutil.rmtree(layout.venv, ignore_errors=True)
@@ -73,6 +76,8 @@ def verify(layout: Layout, recipe: Recipe) -> None:
         ) from None
     if result.returncode:
         said = result.stderr.strip().splitlines() or [f"exit code {result.returncode}"]
+        if result.returncode < 0:
+            said.append(f"it was ended by {signal_name(-result.returncode)}")
         with contextlib.suppress(OSError), layout.log.open("a", encoding="utf-8") as log:
             log.write(f"$ verification\n{result.stderr}\n")
         raise SpectuneError(

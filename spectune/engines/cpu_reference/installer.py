@@ -28,15 +28,19 @@ ProgressCallback = Callable[[str, float], None]
 
 # Another installation is waited for, since its result is what this one wants.
 LOCK_SECONDS: float = 900.0
+WAITING: Final = "waiting for another installation"
 # Share of the whole at which each step ends, by the time it takes with a warm pip cache.
 _ENDS: Final = {"environment": 0.06, "torch": 0.45, "packages": 0.75, "engine": 0.9, "verification": 1.0}
 
 
-def estimate_cost(torch_index: str | None = None, *, recipe: Recipe = CPU_REFERENCE) -> InstallPlan:
+def estimate_cost(
+    torch_index: str | None = None, progress: ProgressCallback | None = None, *, recipe: Recipe = CPU_REFERENCE
+) -> InstallPlan:
     """Say what `install` will cost here. Makes the (small) empty environment whose pip is asked.
 
     Args:
         torch_index: Package index to take torch from instead of pip's configured one.
+        progress: Told when another installation is waited for.
         recipe: What would be installed.
 
     Raises:
@@ -44,7 +48,7 @@ def estimate_cost(torch_index: str | None = None, *, recipe: Recipe = CPU_REFERE
     """
     check_machine()
     layout = Layout.of(recipe)
-    with _exclusively(layout):
+    with _exclusively(layout, progress or _ignore):
         ensure_environment(layout, recipe)
         return make_plan(layout, recipe, torch_index)
 
@@ -61,7 +65,7 @@ def install(
     Args:
         runtime: Its name.
         torch_index: Package index to take torch from instead of pip's configured one.
-        progress: Told about every step; nothing is printed.
+        progress: Told about every step, also when another installation is waited for; nothing is printed.
         recipe: What to install instead of the runtime of that name.
 
     Raises:
@@ -73,7 +77,7 @@ def install(
         return found
     check_machine()
     layout = Layout.of(recipe)
-    with _exclusively(layout):
+    with _exclusively(layout, progress or _ignore):
         found = find_recipe(recipe)  # another process may have finished it meanwhile
         if found is None:
             _Installation(layout, recipe, torch_index, progress or _ignore).run()
@@ -96,7 +100,7 @@ def remove_recipe(recipe: Recipe) -> None:
     layout = Layout.of(recipe)
     if not layout.path.exists():
         raise SpectuneError(f"the runtime {recipe.name} is not installed: there is no {layout.path}")
-    with _exclusively(layout):
+    with _exclusively(layout, _ignore):
         if pids := processes_of(layout.path):
             listed = ", ".join(map(str, pids))
             raise SpectuneError(
@@ -159,12 +163,16 @@ class _Installation:
 
 
 @contextmanager
-def _exclusively(layout: Layout) -> Iterator[None]:
-    """Hold the runtime's lock; refuse where another process holds it for long."""
+def _exclusively(layout: Layout, progress: ProgressCallback) -> Iterator[None]:
+    """Hold the runtime's lock; say so where another process holds it, and refuse where it does for long."""
     try:
         layout.lock.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(layout.lock)
-        lock.acquire(timeout=LOCK_SECONDS)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            progress(WAITING, 0.0)
+            lock.acquire(timeout=LOCK_SECONDS)
     except Timeout:
         raise SpectuneError(
             f"another process has been changing the runtime in {layout.path} for {LOCK_SECONDS:.0f} s; "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,6 +24,8 @@ runpy.run_module("pip", run_name="__main__", alter_sys=True)
 """
 # How pip says that nothing answered, in any of its versions.
 _UNREACHABLE = ("Failed to establish", "NewConnectionError", "Name or service not known", "ProxyError", "timed out")
+# Lines that never say why pip failed.
+_ASIDE = ("WARNING:", "DEPRECATION:", "[notice]")
 # Settings that would lead pip out of the runtime's environment.
 _ASTRAY = {"PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT"}
 
@@ -113,16 +116,24 @@ def _still_runs(process: subprocess.Popen[bytes]) -> bool:
 def _failure(said: str, returncode: int, layout: Layout) -> str:
     """One sentence from pip's output: the cause where it is known, pip's own last word otherwise."""
     log = f"the full log is {layout.log}"
+    again = "run the same command again: it goes on where it stopped"
     if "No space left on device" in said:
         free = gigabytes(free_bytes(layout.path))
-        return (
-            f"the disk of {layout.path} is full ({free} free); make room or set SPECTUNE_HOME, then run the same "
-            f"command again: it goes on where it stopped; {log}"
-        )
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+        return f"the disk of {layout.path} is full ({free} free); make room or set SPECTUNE_HOME, then {again}; {log}"
+    if returncode < 0:
+        return f"pip was ended by {signal_name(-returncode)}; see whether memory ran out, then {again}; {log}"
+    lines = [line.strip() for line in said.splitlines() if line.strip() and not line.strip().startswith(_ASIDE)]
     errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
     last = (errors or lines or [f"exit code {returncode}"])[-1]
-    advice = "mend it, then run the same command again: it goes on where it stopped"
+    advice = f"mend it, then {again}"
     if any(sign in said for sign in _UNREACHABLE):
         advice = "pip cannot reach its index: check network, proxy and pip's configuration (`pip config list`)"
     return f"pip failed: {last}; {advice}; {log}"
+
+
+def signal_name(number: int) -> str:
+    """The name of a signal, such as SIGKILL."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -16,15 +16,31 @@ SIGNATURES: tuple[tuple[str, str, str], ...] = (
     ),
     (r"No space left on device", "environment", "a disk is full"),
     (
+        r"Too many open files|\[?Errno 24\b",
+        "environment",
+        "the limit of open files is too low, raise it with `ulimit -n`",
+    ),
+    (
         r"Some GPUs may be occupied by other processes",
         "environment",
         "other processes occupy part of the GPU memory",
     ),
+    # What the space names is damaged or not there: trying again changes nothing.
     (
         (
-            r"is not a local folder and is not a valid model identifier|^OSError: .*(?:huggingface\.co|config\.json)|"
-            r"RepositoryNotFoundError|LocalEntryNotFoundError|GatedRepoError"
+            r"is not a valid JSON file|does not appear to have a file named|Error while deserializing header|"
+            r"^ValueError: (?:Unrecognized model in|The checkpoint you are trying to load has model type)"
         ),
+        "unsupported",
+        "a model or drafter is damaged, or of a kind this SGLang does not know",
+    ),
+    (
+        r"is not a local folder and is not a valid model identifier|RepositoryNotFoundError",
+        "unsupported",
+        "there is no model or drafter where the space says it is",
+    ),
+    (
+        r"^OSError: .*(?:huggingface\.co|config\.json)|LocalEntryNotFoundError|GatedRepoError",
         "environment",
         "a model or drafter cannot be loaded from where the space says it is",
     ),
@@ -92,8 +108,14 @@ SIGNATURES: tuple[tuple[str, str, str], ...] = (
     (r"watchdog timeout", "hang", "a forward pass did not come back"),
     # Symptoms: only when no cause was found above.
     (r"Capture cuda graph failed", "memory", "capturing the CUDA graphs failed, mostly for want of memory"),
+    # A process that ended without raising anything: exceptions that stand in the log were survived.
+    (r"\bSubprocess \S+ \(pid=\d+\) crashed with exit code -\d", "crash", "a process of the engine was killed"),
+    # Only as the last line of a traceback: SGLang mentions in passing what it does without.
     (
-        r"ModuleNotFoundError|ImportError|: No module named |cannot open shared object file",
+        (
+            r"^(?:ModuleNotFoundError|ImportError)\b|^(?:\S*/)?python[\d.]*: No module named |"
+            r"^OSError: .*cannot open shared object file"
+        ),
         "environment",
         "the engine's installation lacks something",
     ),

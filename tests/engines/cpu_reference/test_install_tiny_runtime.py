@@ -223,6 +223,24 @@ def test_full_disk_is_said_before_anything_is_written(recipe: Recipe, monkeypatc
     assert not list(Layout.of(recipe).venv.glob("lib/python*/site-packages/faketorch*"))
 
 
+def test_a_disk_too_small_for_anything_gets_no_environment(
+    bare_recipe: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "free_bytes", lambda _: 8_000_000)
+    for call in (install, estimate_cost):
+        with pytest.raises(SpectuneError, match=r"0\.0 GB free, but the installation takes 0\.1 GB"):
+            call(recipe=bare_recipe)
+    assert not Layout.of(bare_recipe).path.exists()
+
+
+def test_pip_that_is_killed_is_named(recipe: Recipe) -> None:
+    estimate_cost(recipe=recipe)
+    (site,) = Layout.of(recipe).venv.glob("lib/python*/site-packages")
+    (site / "killed.pth").write_text("import os; print('WARNING: x', flush=True); os.kill(os.getpid(), 9)\n")
+    with pytest.raises(SpectuneError, match=r"pip was ended by SIGKILL; .*goes on where it stopped"):
+        install(recipe=recipe)
+
+
 def test_disk_that_fills_up_meanwhile_is_named(recipe: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
     estimate_cost(recipe=recipe)
     (site,) = Layout.of(recipe).venv.glob("lib/python*/site-packages")
@@ -238,6 +256,9 @@ def test_engine_that_does_not_run_is_not_called_installed(recipe: Recipe) -> Non
     with pytest.raises(SpectuneError, match="No module named 'nothing_of_that_name'"):
         install(recipe=broken)
     assert find_recipe(broken) is None
+    broken = replace(recipe, verification="import os, sys; print('a warning', file=sys.stderr, flush=True); os.abort()")
+    with pytest.raises(SpectuneError, match="the installed engine does not run: it was ended by SIGABRT;"):
+        install(recipe=broken)
 
 
 def test_home_that_cannot_be_written(bare_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,8 +289,11 @@ def test_a_lock_held_for_too_long_is_said(bare_recipe: Recipe, monkeypatch: pyte
     monkeypatch.setattr(installer, "LOCK_SECONDS", 0.2)
     layout = Layout.of(bare_recipe)
     layout.lock.parent.mkdir(parents=True)
-    with FileLock(layout.lock), pytest.raises(SpectuneError, match="another process"):
-        install(recipe=bare_recipe)
+    seen: list[tuple[str, float]] = []
+    for call in (install, estimate_cost):
+        with FileLock(layout.lock), pytest.raises(SpectuneError, match="another process"):
+            call(recipe=bare_recipe, progress=lambda step, share: seen.append((step, share)))
+    assert seen == [("waiting for another installation", 0.0)] * 2
 
 
 def test_remove_refuses_while_an_engine_runs_and_then_leaves_nothing(recipe: Recipe) -> None:

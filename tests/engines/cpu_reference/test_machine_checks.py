@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from spectune.engines.cpu_reference import machine
+from spectune.engines.cpu_reference import machine, pip_process
 from spectune.engines.cpu_reference.home import spectune_home
+from spectune.engines.cpu_reference.layout import Layout
 from spectune.errors import SpectuneError
 
 
@@ -87,3 +88,27 @@ def test_home_is_the_variable_or_the_users_cache(tmp_path: Path, monkeypatch: py
     assert spectune_home() == tmp_path / "cache" / "spectune"
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     assert spectune_home() == Path.home() / ".cache" / "spectune"
+
+
+def test_a_home_that_is_nobodys_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPECTUNE_HOME", "~nobody-of-that-name/x")
+    message = refusal(check=spectune_home)
+    assert "SPECTUNE_HOME=~nobody-of-that-name/x" in message
+    assert "set it to a folder of yours" in message
+
+
+@pytest.mark.parametrize(
+    ("said", "returncode", "expected"),
+    [
+        ("WARNING: Location x is ignored\n", -9, "pip was ended by SIGKILL"),
+        ("ERROR: half a word", -99, "pip was ended by signal 99"),
+        ("Collecting x\nWARNING: Location x is ignored\n\n[notice] A new release\n", 1, "pip failed: Collecting x;"),
+        ("WARNING: Location x is ignored\n", 2, "pip failed: exit code 2;"),
+        ("ERROR: no such thing\nWARNING: Location x is ignored\n", 1, "pip failed: no such thing;"),
+    ],
+)
+def test_pips_last_meaningful_word(tmp_path: Path, said: str, returncode: int, expected: str) -> None:
+    message = pip_process._failure(said, returncode, Layout(tmp_path))
+    assert message.startswith(expected)
+    assert "goes on where it stopped" in message
+    assert str(tmp_path / "pip.log") in message
