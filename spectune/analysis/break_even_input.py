@@ -8,6 +8,10 @@ from collections.abc import Iterator, Sequence
 from spectune.errors import InputProblems, Problem
 
 
+LARGEST = 1_000_000
+"""Above this, neither a speed in tok/s nor a cycle in ms is a measurement."""
+
+
 def check_inputs(
     *,
     baseline_tok_s: float,
@@ -30,6 +34,11 @@ def check_inputs(
         Problem(f"{name} must be a positive number, but got {value:g}")
         for name, value in positive
         if not (math.isfinite(value) and value > 0.0)
+    ]
+    problems += [
+        Problem(f"{name} must be at most {LARGEST:,}, but got {value:g}")
+        for name, value in positive
+        if math.isfinite(value) and value > LARGEST
     ]
     problems += [Problem(message) for message in _impossible(accept_length, num_steps)]
     if problems:

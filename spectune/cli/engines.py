@@ -21,8 +21,8 @@ def provision(name: str, *, torch_index: str | None = None) -> Runtime:
     if found is not None:
         return found
     began = time.monotonic()
-    with PROGRESS.status(f"asking pip what the {name} runtime will cost here"):
-        plan = cpu_reference.estimate_cost(torch_index)
+    with PROGRESS.status(f"asking pip what the {name} runtime will cost here") as status:
+        plan = cpu_reference.estimate_cost(torch_index, lambda step, _: status.update(step))
     PROGRESS.print(plan.describe(), markup=False)
     columns = (
         TextColumn("{task.description}", markup=False),

@@ -31,6 +31,7 @@ from spectune.serving import (
     FailureClass,
     PortHeldError,
     Server,
+    classify_requests,
     log_tail,
     reserve_ports,
 )
@@ -170,13 +171,11 @@ class Trial:
         """Raise if what was measured is not the engine's speed at this level."""
         if server.exited.done():
             raise EngineDied(server.exited.result(), log_tail(server.log_path))
-        failed = [record for record in run.records if record.error is not None]
-        if not run.records or len(failed) > MOST_FAILED * len(run.records):
-            errors = [str(record.error) for record in failed]
-            words = max(errors, key=errors.count, default="no request was answered")
-            kind = FailureClass.HANG if run.stop_reason == "hang" else FailureClass.CRASH
-            message = f"at {level.name} {len(failed)} of {len(run.records)} requests failed: {words}"
-            raise TrialFailed(Failure(kind, message, log_tail(server.log_path, EXCERPT_BYTES)))
+        errors = [record.error for record in run.records if record.error is not None]
+        hangs = run.stop_reason == "hang"
+        if hangs or not run.records or len(errors) > MOST_FAILED * len(run.records):
+            excerpt = log_tail(server.log_path, EXCERPT_BYTES)
+            raise TrialFailed(classify_requests(errors, level.name, len(run.records), hangs=hangs, excerpt=excerpt))
 
     async def _end(self, server: Server) -> None:
         self._watcher.says("ending the engine")

@@ -179,6 +179,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, fake_engine: str) -> No
         (("--baseline", "0", "--cycle-ms", "30", "--accept", "2"), "baseline"),
         (("--baseline", "82", "--cycle-ms", "-1", "--accept", "0.5"), "accept"),
         (("--baseline", "82", "--cycle-ms", "30", "--accept", "4", "--steps", "2"), "3"),
+        (("--baseline", "82", "--cycle-ms", "30", "--accept", "2", "--target", "1e308"), "1,000,000"),
         (("--baseline", "nan", "--cycle-ms", "30", "--accept", "2"), "baseline"),
     ],
 )

@@ -109,7 +109,7 @@ def test_all_mistakes_are_told_at_once_with_their_lines() -> None:
     [
         ("knee_tokens: 256", "knee_tokens: 0", "must be at least 1"),
         ("  knee_tokens: 256\n", "", "means nothing without knee_tokens"),
-        ("[0.63, 0.587", "[1.63, 0.587", "less than or equal to 1"),
+        ("[0.63, 0.587", "[1.63, 0.587", "at most 1"),
         ("default: [0.63, 0.587, 0.45, 0.38, 0.33, 0.30]", "default: []", "must not be empty"),
         ("kind: hang, times: 1", "kind: hang, times: 0", "must be at least 1"),
         ("kind: hang", "kind: partial_failure", "needs the share"),
