@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 from spectune.errors import InputProblems, Problem
 
-
 LARGEST = 1_000_000
 """Above this, neither a speed in tok/s nor a cycle in ms is a measurement."""
 
