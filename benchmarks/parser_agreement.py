@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from spectune.engines.sglang.command_line import LaunchLine, read_launch
+from spectune.engines.sglang.launch_line.command_line import LaunchLine, read_launch
 from spectune.engines.sglang.options import Option, Options
 
 ASKED = """

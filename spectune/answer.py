@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from spectune import files
-from spectune.engines.sglang.space_spelling import in_canonical_spelling
+from spectune.engines.sglang.versions.space_spelling import in_canonical_spelling
 from spectune.errors import SpectuneError
 from spectune.export import ExportedFiles, export_candidates
 from spectune.report import write_report

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from spectune.cli.terminal import OUT
-from spectune.engines.sglang.command_line import LaunchLine
+from spectune.engines.sglang.launch_line.command_line import LaunchLine
 from spectune.engines.sglang.options import SHIPPED_VERSION
 from spectune.engines.sglang.printable import HIDDEN, hidden, printable
 from spectune.engines.sglang.resolution import Finding, Machine

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from spectune.cli.explain_table import FIELDS, print_explanation
 from spectune.cli.terminal import print_json
-from spectune.engines.sglang.command_line import MODEL, LaunchLine, read_launch
 from spectune.engines.sglang.gpu_model import gpu_names, known_as
+from spectune.engines.sglang.launch_line.command_line import MODEL, LaunchLine, read_launch
 from spectune.engines.sglang.model_folder import ModelReader
 from spectune.engines.sglang.options import SHIPPED_VERSION
 from spectune.engines.sglang.printable import HIDDEN, hidden, printable, printable_json

@@ -8,7 +8,7 @@ from typing import Any
 
 from spectune.cli.searching import load
 from spectune.cli.terminal import OUT, PROGRESS, print_json
-from spectune.engines.open import missing_models, open_engine, queueing
+from spectune.engines.open import missing_models, open_engine, queueing, unwise_variables
 from spectune.search import Proposer
 from spectune.search.enumeration import Census, census, legal_candidates
 from spectune.space import Candidate
@@ -33,7 +33,11 @@ def preview(source: str, *, trials: int | None, as_json: bool) -> int:
         plain = sum(1 for _ in takewhile(lambda candidate: not candidate.speculative, legal_candidates(space, engine)))
     first = list(dict.fromkeys(_first(Proposer(space, engine))))
     commands = [(c, engine.command(c, host="127.0.0.1", port=30000).shell()) for c in first]
-    notes = [*queueing(space, engine), *dict.fromkeys(note for c in first for note in engine.notes(c))]
+    notes = [
+        *queueing(space, engine),
+        *unwise_variables(space, engine),
+        *dict.fromkeys(note for c in first for note in engine.notes(c)),
+    ]
     missing = [str(problem) for problem in (*engine.missing(), *missing_models(space, engine))]
     if as_json:
         print_json(

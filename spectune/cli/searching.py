@@ -10,7 +10,7 @@ from spectune.cli.answer_table import print_answer
 from spectune.cli.engines import provision
 from spectune.cli.live import Lines, LiveTable
 from spectune.cli.terminal import PROGRESS
-from spectune.engines.open import load_checked_space, missing_models, open_engine, queueing
+from spectune.engines.open import load_checked_space, missing_models, open_engine, queueing, unwise_variables
 from spectune.engines.protocol import Engine
 from spectune.errors import InputProblems, Problem
 from spectune.search import Ended, StudyFolder, open_prompts, open_study, run_study
@@ -33,7 +33,7 @@ def run_search(source: str, *, study: str | None, trials: int | None, torch_inde
     problems = [*engine.missing(), *missing_models(space, engine)]
     if problems:
         raise InputProblems([*problems, Problem(_what_works(source))])
-    for warning in queueing(space, engine):
+    for warning in (*queueing(space, engine), *unwise_variables(space, engine)):
         PROGRESS.print(f"note: {warning}", markup=False)
     lock = folder.lock()
     try:

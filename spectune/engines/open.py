@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from functools import cache
 
 from spectune.engines import cpu_reference
-from spectune.engines.sglang.accepted import accepted_arguments
+from spectune.engines.protocol import Illegal
 from spectune.engines.sglang.adapter import MODEL_ARGUMENTS, SGLangEngine
 from spectune.engines.sglang.interpreter import Interpreter
 from spectune.engines.sglang.options import SHIPPED_VERSION, Options
-from spectune.engines.sglang.space_spelling import in_canonical_spelling
-from spectune.engines.sglang.versions import check_supported
+from spectune.engines.sglang.versions.accepted import accepted_arguments
+from spectune.engines.sglang.versions.history import check_supported
+from spectune.engines.sglang.versions.space_spelling import in_canonical_spelling
 from spectune.errors import Problem
 from spectune.space import EngineSection, SearchSpace, load_space, parse_document
 
@@ -82,6 +83,18 @@ def queueing(space: SearchSpace, engine: SGLangEngine) -> list[str]:
         for level in space.workload.levels
         if level.concurrency > limit
     ]
+
+
+def unwise_variables(space: SearchSpace, engine: SGLangEngine) -> list[str]:
+    """Return what is likely to go wrong with the values of environment variables that the space searches."""
+    said: dict[str, None] = {}
+    base = {name: p.values[0] for name, p in space.parameters.items() if not p.is_speculative}
+    for name, parameter in space.parameters.items():
+        for value in parameter.values if parameter.is_environment else ():
+            candidate = engine.canonical({**base, name: value})
+            if not isinstance(candidate, Illegal):
+                said.update(dict.fromkeys(engine.unwise(candidate)))
+    return list(said)
 
 
 def load_checked_space(source: str) -> SearchSpace:

@@ -147,6 +147,10 @@ class Engine(Protocol):
         """Return the launch with every argument explicit on which a default could silently differ."""
         ...
 
+    def unwise(self, candidate: Candidate) -> list[str]:
+        """Return what is likely to go wrong with a launch although the rules allow it, with the way out."""
+        ...
+
     def mismatches(self, candidate: Candidate, server_info: Mapping[str, Any]) -> list[Mismatch]:
         """Compare what was asked for with what the running engine reports."""
         ...

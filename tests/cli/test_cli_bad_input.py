@@ -222,3 +222,11 @@ def test_dry_run_needs_neither_engine_nor_gpu(tmp_path: Path) -> None:
     assert shown["legal"] == {"speculation": 3, "no_speculation": 1, "total": 4}
     assert "--speculative-num-draft-tokens 4" in shown["starts_with"][1]["command"]
     assert [path.name for path in tmp_path.iterdir()] == ["mine.yaml"]
+
+
+def test_likely_fatal_variables_of_a_space_are_said_before_the_search(tmp_path: Path) -> None:
+    text = SPACE.format(python="/no/such/python", model="org/model", more=", tp-size: 8").replace("device: cpu, ", "")
+    write(tmp_path, text.replace("search:", "search:\n  env.NCCL_ALGO: [unset, Tree]"))
+    done = spectune("search", "mine.yaml", "--dry-run", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "NCCL_ALGO=Tree" in done.stdout

@@ -16,11 +16,10 @@ from spectune.engines.sglang.log_signatures import SIGNATURES
 from spectune.engines.sglang.machine import count_gpus
 from spectune.engines.sglang.model_config import Model
 from spectune.engines.sglang.options import SHIPPED_VERSION, Options
-from spectune.engines.sglang.overlap import VARIABLE as OVERLAP_VARIABLE
 from spectune.engines.sglang.rules import ALGORITHM
 from spectune.engines.sglang.rules.folding import Rulebook, nearest_legal
-from spectune.engines.sglang.rules.judging import Finding
-from spectune.engines.sglang.translation import translate, unavailable
+from spectune.engines.sglang.versions.overlap import VARIABLE as OVERLAP_VARIABLE
+from spectune.engines.sglang.versions.translation import translate, unavailable
 from spectune.errors import Problem
 from spectune.serving import EngineFailed, Failure
 from spectune.space import Candidate, is_speculative
@@ -156,9 +155,10 @@ class SGLangEngine:
             found.append(Mismatch(ALGORITHM, None, server_info["speculative_algorithm"]))
         return found
 
-    def findings(self, candidate: Candidate) -> list[Finding]:
-        """Return what the table of rules says of a candidate's launch, likely-fatal variables included."""
-        return self._rules.findings(self._complete(candidate.arguments), {**self.env, **candidate.env})
+    def unwise(self, candidate: Candidate) -> list[str]:
+        """Return the warnings of the table of rules on a candidate's launch, likely-fatal variables included."""
+        found = self._rules.findings(self._complete(candidate.arguments), {**self.env, **candidate.env})
+        return [f"{f.message}; {f.advice}" if f.advice else f.message for f in found if f.severity == "warning"]
 
     def classify(self, failed: EngineFailed) -> Failure:
         """Say from the end of its log why a launch failed."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from spectune.engines.sglang.command_line import MODEL, read_launch
+from spectune.engines.sglang.launch_line.command_line import MODEL, read_launch
 from spectune.engines.sglang.model_folder import ModelReader
 from spectune.engines.sglang.resolution import MACHINES, Finding, Machine, Model, resolve
 from spectune.engines.simulated.profile import Profile

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from spectune.engines.sglang.options import Option, Options
-from spectune.engines.sglang.spellings import canonical_name
+from spectune.engines.sglang.versions.spellings import canonical_name
 
 _FILE = Path(__file__).parent / "data" / "option_names.tsv"
 # 0.5.12 is the last whose ATTENTION_BACKEND_CHOICES (server_args.py) do not know dsa.

@@ -168,3 +168,12 @@ def test_options_take_what_sglang_takes() -> None:
         ("trust-remote-code", True),
     ):
         assert options.complaint(name, value) is None
+
+
+def test_likely_fatal_variables_are_named_with_the_way_out() -> None:
+    tree = canonical({**EAGLE, "env.NCCL_ALGO": "Tree"}, **{"tp-size": 8})
+    said = " ".join(engine(**{"tp-size": 8}).unwise(tree))
+    assert "NCCL_ALGO" in said
+    assert "allreduce:tree" in said
+    ring = canonical({**EAGLE, "env.NCCL_ALGO": "allreduce:ring"}, **{"tp-size": 8})
+    assert "NCCL_ALGO" not in " ".join(engine(**{"tp-size": 8}).unwise(ring))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spectune.engines.sglang.command_line import LaunchLine, read_launch
+from spectune.engines.sglang.launch_line.command_line import LaunchLine, read_launch
 from spectune.engines.sglang.options import Option, Options
 from spectune.errors import SpectuneError
 

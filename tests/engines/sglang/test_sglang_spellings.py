@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from parsers import parser_of
 
-from spectune.engines.sglang.accepted import accepted_arguments
-from spectune.engines.sglang.space_spelling import in_canonical_spelling
+from spectune.engines.sglang.versions.accepted import accepted_arguments
+from spectune.engines.sglang.versions.space_spelling import in_canonical_spelling
 from spectune.errors import InputProblems
 from spectune.space import SearchSpace, parse_space
 

@@ -13,9 +13,9 @@ from parsers import names_of, parser_of, versions
 from spectune.engines.protocol import Illegal
 from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.engines.sglang.interpreter import Interpreter
-from spectune.engines.sglang.overlap import VARIABLE
-from spectune.engines.sglang.spellings import canonical_arguments, renamed
-from spectune.engines.sglang.translation import translate, unavailable
+from spectune.engines.sglang.versions.overlap import VARIABLE
+from spectune.engines.sglang.versions.spellings import canonical_arguments, renamed
+from spectune.engines.sglang.versions.translation import translate, unavailable
 from spectune.space import Candidate
 
 EAGLE = {

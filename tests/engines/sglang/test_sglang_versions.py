@@ -8,7 +8,7 @@ import pytest
 from parsers import names_of, parser_of, versions
 
 from spectune.engines.sglang.options import SHIPPED_VERSION, Options
-from spectune.engines.sglang.versions import (
+from spectune.engines.sglang.versions.history import (
     FIRST_VERSION,
     check_supported,
     history,

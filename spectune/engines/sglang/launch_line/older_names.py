@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from spectune.engines.sglang.printable import printable
 from spectune.engines.sglang.resolution import Finding
+from spectune.engines.sglang.versions.history import history
 
 
 @dataclass(frozen=True)
@@ -14,12 +15,10 @@ class Successor:
     """What took the place of an option that is gone.
 
     Attributes:
-        gone: Since which version, in words.
         words: The new words; `{}` takes the old option's values. Empty when nothing replaces it.
         advice: What to do where the words alone do not say it.
     """
 
-    gone: str
     words: str = ""
     advice: str = ""
 
@@ -31,23 +30,22 @@ class Successor:
         return rewritten
 
 
-_PIECEWISE = "since 0.5.20"
 SUCCESSORS: Mapping[str, Successor] = {
-    "cuda-graph-max-bs": Successor("since 0.5.20", "--cuda-graph-max-bs-decode {}"),
-    "cuda-graph-bs": Successor("since 0.5.20", "--cuda-graph-bs-decode {}"),
+    "cuda-graph-max-bs": Successor("--cuda-graph-max-bs-decode {}"),
+    "cuda-graph-bs": Successor("--cuda-graph-bs-decode {}"),
     "enable-piecewise-cuda-graph": Successor(
-        "since 0.5.15", "", "leave it out: the prefill graph is on by default (--cuda-graph-backend-prefill breakable)"
+        "", "leave it out: the prefill graph is on by default (--cuda-graph-backend-prefill breakable)"
     ),
-    "disable-piecewise-cuda-graph": Successor(_PIECEWISE, "--disable-prefill-cuda-graph"),
-    "piecewise-cuda-graph-tokens": Successor(_PIECEWISE, "--cuda-graph-bs-prefill {}"),
-    "piecewise-cuda-graph-max-tokens": Successor(_PIECEWISE, "--cuda-graph-max-bs-prefill {}"),
-    "piecewise-cuda-graph-compiler": Successor(_PIECEWISE, "", "leave it out: the piecewise compiler was removed"),
-    "enable-breakable-cuda-graph": Successor(_PIECEWISE, "--cuda-graph-backend-prefill breakable"),
-    "speculative-ngram-branch-length": Successor("since 0.5.10", "--speculative-ngram-max-trie-depth {}"),
-    "speculative-ngram-min-match-window-size": Successor("since 0.5.10", "", "leave it out: nothing replaces it"),
-    "speculative-ngram-max-match-window-size": Successor("since 0.5.10", "", "leave it out: nothing replaces it"),
-    "speculative-dflash-draft-window-size": Successor("since 0.5.20", "--speculative-draft-window-size {}"),
-    "enable-deepep-moe": Successor("since 0.5.10", "--moe-a2a-backend deepep"),
+    "disable-piecewise-cuda-graph": Successor("--disable-prefill-cuda-graph"),
+    "piecewise-cuda-graph-tokens": Successor("--cuda-graph-bs-prefill {}"),
+    "piecewise-cuda-graph-max-tokens": Successor("--cuda-graph-max-bs-prefill {}"),
+    "piecewise-cuda-graph-compiler": Successor("", "leave it out: the piecewise compiler was removed"),
+    "enable-breakable-cuda-graph": Successor("--cuda-graph-backend-prefill breakable"),
+    "speculative-ngram-branch-length": Successor("--speculative-ngram-max-trie-depth {}"),
+    "speculative-ngram-min-match-window-size": Successor("", "leave it out: nothing replaces it"),
+    "speculative-ngram-max-match-window-size": Successor("", "leave it out: nothing replaces it"),
+    "speculative-dflash-draft-window-size": Successor("--speculative-draft-window-size {}"),
+    "enable-deepep-moe": Successor("--moe-a2a-backend deepep"),
 }
 
 # Still accepted in 0.5.23 with a warning.
@@ -61,6 +59,12 @@ DEPRECATED: Mapping[str, str] = {
 _GONE_VARIABLES: Mapping[str, str] = {
     "SGLANG_ENABLE_SPEC_V2": "leave it out: since 0.5.15 the overlapped (v2) workers always run",
 }
+
+
+def last_version(name: str) -> str:
+    """Return the last version that has an option which is gone, in words; the history of names knows."""
+    known = history().get(name)
+    return f"the last SGLang that had it is {known.last}" if known is not None and known.last else "gone before 0.5.6"
 
 
 def deprecation(name: str, spelling: str) -> Finding | None:

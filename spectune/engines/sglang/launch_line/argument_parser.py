@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NoReturn
 
-from spectune.engines.sglang.argument_types import TYPES
+from spectune.engines.sglang.launch_line.argument_types import TYPES
 from spectune.engines.sglang.options import Option, Options
 
 _NEGATIVE_NUMBER = re.compile(r"-\d+|-\d*\.\d+")

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from spectune.engines.sglang.versions import older_than
+from spectune.engines.sglang.versions.history import older_than
 
 VARIABLE = "SGLANG_ENABLE_SPEC_V2"
 

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from spectune.engines.sglang.options import Options
-from spectune.engines.sglang.versions import history
+from spectune.engines.sglang.versions.history import history
 
 ATTENTION_OPTIONS = frozenset(
     {

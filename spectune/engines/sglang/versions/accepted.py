@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from spectune.engines.sglang.options import Options
-from spectune.engines.sglang.spellings import SWITCHES, canonical_name, canonical_value, renamed
-from spectune.engines.sglang.translation import translate
+from spectune.engines.sglang.versions.spellings import SWITCHES, canonical_name, canonical_value, renamed
+from spectune.engines.sglang.versions.translation import translate
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from spectune.engines.sglang.launch_environment import (
+from spectune.engines.sglang.launch_line.launch_environment import (
     Launch,
     drop_assignments,
     export,
@@ -15,9 +15,9 @@ from spectune.engines.sglang.launch_environment import (
     read_prefix,
     unset,
 )
+from spectune.engines.sglang.launch_line.shell_words import ShellText, Word
 from spectune.engines.sglang.printable import printable
 from spectune.engines.sglang.resolution import Finding
-from spectune.engines.sglang.shell_words import ShellText, Word
 from spectune.errors import SpectuneError
 
 _MODULES = {"sglang.launch_server", "sglang.srt.entrypoints.http_server"}

@@ -13,14 +13,14 @@ from typing import Any
 
 from spectune.engines.protocol import Illegal
 from spectune.engines.sglang.options import SHIPPED_VERSION, Options
-from spectune.engines.sglang.overlap import overlap_variable
-from spectune.engines.sglang.spellings import (
+from spectune.engines.sglang.versions.history import ALGORITHMS_SINCE, lacking, older_than
+from spectune.engines.sglang.versions.overlap import overlap_variable
+from spectune.engines.sglang.versions.spellings import (
     ATTENTION_OPTIONS,
     OLDER_BACKENDS,
     canonical_arguments,
     renamed,
 )
-from spectune.engines.sglang.versions import ALGORITHMS_SINCE, lacking, older_than
 
 ALGORITHM = "speculative-algorithm"
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from spectune.engines.sglang.shell_expansion import expansion_at, unclosed
+from spectune.engines.sglang.launch_line.shell_expansion import expansion_at, unclosed
 
 _BLANK = " \t\r"
 _REDIRECTION = re.compile(r"&?(?:>>|>\||>&|<<<|<<-?|<>|<&|>|<)")

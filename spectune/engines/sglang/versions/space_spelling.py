@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from types import MappingProxyType
 
-from spectune.engines.sglang.spellings import canonical_arguments, canonical_name, canonical_value
+from spectune.engines.sglang.versions.spellings import canonical_arguments, canonical_name, canonical_value
 from spectune.errors import InputProblems, Problem
 from spectune.space import Condition, IntegerRange, Parameter, SearchSpace, Test, Value
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
-from spectune.engines.sglang.argument_parser import ArgumentParser
-from spectune.engines.sglang.shell_words import Word
+from spectune.engines.sglang.launch_line.argument_parser import ArgumentParser
+from spectune.engines.sglang.launch_line.shell_words import Word
 
 _FLAG = "--config"
 _NO_PLAIN_ACTION = {"lora-paths", "disable-cuda-graph", "enable-dp-attention"}

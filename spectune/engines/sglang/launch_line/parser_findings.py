@@ -7,11 +7,11 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from spectune.engines.sglang.argument_parser import ArgumentParser, Trouble, Use
-from spectune.engines.sglang.older_names import Successor, deprecation
+from spectune.engines.sglang.launch_line.argument_parser import ArgumentParser, Trouble, Use
+from spectune.engines.sglang.launch_line.older_names import Successor, deprecation, last_version
+from spectune.engines.sglang.launch_line.shell_words import Word
 from spectune.engines.sglang.printable import HIDDEN, hidden, printable
 from spectune.engines.sglang.resolution import Finding
-from spectune.engines.sglang.shell_words import Word
 
 _DASHES = "‐‑‒–—―−"  # what word processors make of --
 _LOG_LEVELS = {"CRITICAL", "FATAL", "ERROR", "WARNING", "WARN", "INFO", "DEBUG", "NOTSET"}
@@ -31,7 +31,7 @@ def refusal(trouble: Trouble, written: str, parser: ArgumentParser) -> Finding:
 
 def renamed(written: str, trouble: Trouble, successor: Successor, words: Sequence[str]) -> Finding:
     """Return the finding for an option of an older SGLang."""
-    message = f"{printable(trouble.message, _LONGEST)} ({written} is gone {successor.gone})"
+    message = f"{printable(trouble.message, _LONGEST)} ({written}: {last_version(written.removeprefix('--'))})"
     advice = successor.advice or f"write {printable(' '.join(words), _LONGEST)}"
     return Finding("renamed-option", "fatal", message, advice)
 

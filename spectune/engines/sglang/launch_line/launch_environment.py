@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+from spectune.engines.sglang.launch_line.shell_words import Word
 from spectune.engines.sglang.printable import printable
 from spectune.engines.sglang.resolution import Finding
-from spectune.engines.sglang.shell_words import Word
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _CONTAINERS = {"docker", "podman", "nerdctl", "singularity", "apptainer", "enroot", "kubectl"}

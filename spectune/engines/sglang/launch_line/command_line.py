@@ -11,13 +11,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from spectune.engines.sglang.argument_parser import ArgumentParser, Trouble, Use
-from spectune.engines.sglang.launch_config import ConfigElsewhere, ConfigRefused, merge, without_config
-from spectune.engines.sglang.launch_environment import Launch
-from spectune.engines.sglang.launch_words import find_in_text, find_in_words
-from spectune.engines.sglang.older_names import SUCCESSORS, gone_variables
-from spectune.engines.sglang.options import Option, Options
-from spectune.engines.sglang.parser_findings import (
+from spectune.engines.sglang.launch_line.argument_parser import ArgumentParser, Trouble, Use
+from spectune.engines.sglang.launch_line.launch_config import ConfigElsewhere, ConfigRefused, merge, without_config
+from spectune.engines.sglang.launch_line.launch_environment import Launch
+from spectune.engines.sglang.launch_line.launch_words import find_in_text, find_in_words
+from spectune.engines.sglang.launch_line.older_names import SUCCESSORS, gone_variables
+from spectune.engines.sglang.launch_line.parser_findings import (
     after_reading,
     help_only,
     left_out,
@@ -25,9 +24,10 @@ from spectune.engines.sglang.parser_findings import (
     renamed,
     stray_unknown,
 )
+from spectune.engines.sglang.launch_line.shell_words import Word
+from spectune.engines.sglang.options import Option, Options
 from spectune.engines.sglang.printable import printable
 from spectune.engines.sglang.resolution import Finding
-from spectune.engines.sglang.shell_words import Word
 from spectune.errors import SpectuneError
 
 LONGEST = 2**20  # characters; the kernel passes no longer command to a program either
