@@ -62,8 +62,9 @@ def load(source: str, trials: int | None) -> SearchSpace:
     Raises:
         InputProblems: Everything that is wrong with it.
     """
-    space = load_checked_space(source)
-    open_prompts(space)
+    with PROGRESS.status("reading the search space"):  # seconds, where an engine has to be asked for its options
+        space = load_checked_space(source)
+        open_prompts(space)
     if trials is None:
         return space
     return space.with_budget(space.budget.model_copy(update={"trials": trials}))
