@@ -126,7 +126,7 @@ def test_the_sample_counted() -> None:
         excluded=counted.excluded,
         forbidden=counted.forbidden,
     )
-    assert set(counted.excluded) == {"tree-bounds"}
+    assert set(counted.excluded) == {"tree-bounds", "tree-below-steps"}
     assert list(counted.forbidden) == ["{speculative-eagle-topk: >1, speculative-num-steps: >3}"]
 
 

@@ -25,7 +25,7 @@ def by_hand() -> set[str]:
     for drafter, steps, topk, proto in itertools.product(
         ("org/strong", "org/weak"), range(1, 5), (1, 2), ("unset", "LL")
     ):
-        tokens = [steps + 1] if topk == 1 else range(2, min(8, 1 + topk + (steps - 1) * topk**2) + 1)
+        tokens = [steps + 1] if topk == 1 else range(steps + 1, min(8, 1 + topk + (steps - 1) * topk**2) + 1)
         if topk > 1 and steps > 3:
             continue
         for n in tokens:

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from spectune.engines.protocol import Illegal, Mismatch
 from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.engines.sglang.referee import Referee, Verdict
+from spectune.engines.sglang.rules.table import RULES
 from spectune.space import Candidate, SearchSpace
 
-# Rules about what dies after the resolver, at least in some cases (facts R4, R5, R7): its consent says nothing there.
-BEYOND_THE_RESOLVER = frozenset({"tree-bounds", "incomplete-draft", "topk-backend", "topk-page"})
+# Rules about what dies after the resolver, or starts on a default of its own: its consent says nothing there.
+BEYOND_THE_RESOLVER = frozenset(rule.name for rule in RULES if rule.kind in {"die", "implicit"})
 NOT_A_LAUNCH = "version"  # what the installed version cannot be told, it cannot be asked either
 
 

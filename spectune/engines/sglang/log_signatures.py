@@ -72,6 +72,11 @@ SIGNATURES: tuple[tuple[str, str, str], ...] = (
     (r"DefaultCPUAllocator: can't allocate memory|^MemoryError\b", "memory", "host memory ran out"),
     # What the engine cannot do.
     (
+        r"The expanded size of the tensor \(\d+\) must match the existing size \(\d+\) at non-singleton dimension 1",
+        "unsupported",
+        "a tensor has another shape than SGLang needs; for a draft tree: fewer draft tokens than steps + 1",
+    ),
+    (
         r"selected index k out of range",
         "unsupported",
         "the draft tree has more nodes than num_steps and eagle_topk can fill",

@@ -245,3 +245,10 @@ def test_a_rule_is_known_for_a_range_of_versions() -> None:
     assert not rule.holds_in("0.5.23")
     assert BY_NAME["adaptive-start"].holds_in("0.5.24.dev3")
     assert not BY_NAME["adaptive-start"].holds_in("0.5.6")
+
+
+@pytest.mark.parametrize(("tokens", "rule"), [(2, "tree-below-steps"), (5, "tree-below-steps"), (6, None)])
+def test_a_tree_holds_a_path_of_all_steps(tokens: int, rule: str | None) -> None:
+    """Launched on 0.5.23: below S + 1 draft tokens SGLang dies at the first verify of a tree."""
+    broken = illegality({**EAGLE, STEPS: 5, TOPK: 4, DRAFT_TOKENS: tokens})
+    assert (None if broken is None else broken.rule) == rule

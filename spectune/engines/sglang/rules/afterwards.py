@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spectune.engines.sglang.rules import names as n
 from spectune.engines.sglang.rules.eagle import draft_token_bounds
-from spectune.engines.sglang.rules.rule import RAN, READ, Rule
+from spectune.engines.sglang.rules.rule import LAUNCHED, RAN, READ, Rule
 from spectune.engines.sglang.rules.state import State
 
 INT32 = 2**31
@@ -35,6 +35,13 @@ def _outside_tree_text(state: State) -> str:
         return f"steps {steps} and top-k {topk} must both be at least 1"
     least, most = draft_token_bounds(steps, topk)
     return f"{tokens} draft tokens with {steps} steps and top-k {topk}: {least} to {most} can be filled"
+
+
+def _below_steps(state: State) -> bool:
+    """Whether a tree is cut to fewer nodes than a path through it has; SGLang copies S + 1 of them at each verify."""
+    steps, topk, tokens = state.triple
+    known = state.eagle and not state.on(n.ADAPTIVE) and None not in (steps, topk, tokens)
+    return bool(known and topk > 1 and 2 <= tokens <= steps)
 
 
 def chain_only(state: State) -> tuple[str, str] | None:
@@ -94,8 +101,14 @@ AFTERWARDS = (
         advice="pass speculative-num-draft-tokens",
     ),
     Rule(
-        "tree-bounds", "die", _outside_tree, _outside_tree_text, "R5 eagle_utils.py:100", READ,
+        "tree-bounds", "die", _outside_tree, _outside_tree_text, "R5 eagle_utils.py:100", LAUNCHED,
         advice="2 ≤ N ≤ 1 + K + (S−1)·K²",
+    ),
+    Rule(
+        "tree-below-steps", "die", _below_steps,
+        lambda s: "{2} draft tokens cannot hold a path of {0} steps: a tree's first verify fails".format(*s.triple),
+        "eagle_worker_common.py:543", LAUNCHED, since="0.5.13",  # read in the wheels of 0.5.13 to 0.5.22
+        advice="N ≥ S + 1",
     ),
     Rule(
         "topk-backend", "die", lambda s: s.eagle and s.tree and chain_only(s) is not None,

@@ -14,7 +14,8 @@ def draft_token_bounds(num_steps: int, eagle_topk: int) -> tuple[int, int]:
     """Return the least and the greatest N that a draft of S steps with K branches can fill.
 
     A tree holds the root, K children of it and K² candidates in each later step, so 2 ≤ N ≤ 1 + K + (S−1)·K²
-    (R5); for a chain (K = 1) SGLang rewrites N to S + 1 (R3).
+    (R5); for a chain (K = 1) SGLang rewrites N to S + 1 (R3). From 0.5.13 on, a tree of fewer than S + 1 nodes dies
+    at its first verify, which is a rule of its own.
     """
     if eagle_topk == 1:
         return num_steps + 1, num_steps + 1

@@ -39,8 +39,8 @@ def nearest_legal(assignment: Assignment) -> Assignment:
     steps, topk, tokens = (assignment.get(name) for name in (n.STEPS, n.TOPK, n.DRAFT_TOKENS))
     if algorithm_of(assignment) not in n.EAGLE_FAMILY or steps is None or topk is None or tokens is None:
         return assignment
-    least, most = draft_token_bounds(steps, topk)
-    return {**assignment, n.DRAFT_TOKENS: min(max(tokens, least), most)}
+    _, most = draft_token_bounds(steps, topk)
+    return {**assignment, n.DRAFT_TOKENS: min(max(tokens, steps + 1), most)}  # a path of S steps has to fit
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Rulebook:
         beside = {} if algorithm is None else {n.ALGORITHM: algorithm}
         if topk is not None:  # a draft that is legal with K stands in for all of them
             steps = 1 if single else 2
-            beside |= {n.STEPS: steps, n.TOPK: topk, n.DRAFT_TOKENS: steps + 1 if topk == 1 else 2}
+            beside |= {n.STEPS: steps, n.TOPK: topk, n.DRAFT_TOKENS: steps + 1}
         rest = {name: value for name, value in self.base.items() if name not in n.DRAFT_NAMES}
         part = self._judged(values, {**rest, **beside}, self._target)
         return Part(tuple(item for item in part.items if item[0] != n.ALGORITHM), part.folded_by, part.illegal)
