@@ -1,10 +1,9 @@
-"""Files that are never seen half written, and appended ones whose torn last line does no harm."""
+"""Files that are never seen half written."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -56,17 +55,3 @@ def read_json(path: Path) -> Any:
         raise SpectuneError(f"cannot read {path}: {error.strerror or error}") from None
     except orjson.JSONDecodeError as error:
         raise SpectuneError(f"{path}:{error.lineno}: not valid JSON ({error.msg}); restore it or remove it") from None
-
-
-def write_lines(path: Path, values: Iterable[Any]) -> None:
-    """Write one JSON value a line, whole."""
-    write_whole(path, b"".join(orjson.dumps(value) + b"\n" for value in values))
-
-
-def read_lines(path: Path) -> Iterator[Any]:
-    """Yield the JSON value of every line; a torn last line, left by a crash while appending, is passed over."""
-    for line in path.read_bytes().splitlines():
-        try:
-            yield orjson.loads(line)
-        except orjson.JSONDecodeError:
-            return

@@ -8,8 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from search_samples import baseline, chain, record, space
 
 from spectune import files
@@ -161,16 +159,3 @@ def test_a_disk_that_takes_no_more_keeps_the_old_file(tmp_path: Path) -> None:
     assert ran.stdout.startswith("SpectuneError cannot write")
     assert target.read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["result.json"]
-
-
-@given(st.lists(st.dictionaries(st.text(max_size=3), st.integers(0, 99)), max_size=5), st.integers(0, 30))
-def test_a_torn_last_line_costs_that_line_only(
-    tmp_path_factory: pytest.TempPathFactory, values: list[object], cut: int
-) -> None:
-    path = tmp_path_factory.mktemp("lines") / "x.jsonl"
-    files.write_lines(path, values)
-    whole = path.read_bytes()
-    path.write_bytes(whole[: max(0, len(whole) - cut)])
-    read = list(files.read_lines(path))
-    assert read == values[: len(read)]
-    assert len(read) >= whole[: max(0, len(whole) - cut)].count(b"\n")
