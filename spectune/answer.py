@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from spectune import files
-from spectune.engines.sglang.versions.space_spelling import in_canonical_spelling
 from spectune.errors import SpectuneError
 from spectune.export import ExportedFiles, export_candidates
 from spectune.report import write_report
 from spectune.search import Stop, StudyFolder, Summary, TrialRecord, summarise
-from spectune.space import SearchSpace, load_space
+from spectune.space import SearchSpace
 
 REPORTS = Path("reports")
 
@@ -40,15 +39,6 @@ class Answer:
             return None
         found = (e.shell for e in self.exported if e.candidate_id == recommended["candidate_id"])
         return next(found, None)
-
-
-def study_space(folder: StudyFolder) -> SearchSpace:
-    """Return the search space a study was begun with.
-
-    Raises:
-        SpectuneError: When it cannot be read.
-    """
-    return in_canonical_spelling(load_space(folder.require().space_file))[0]
 
 
 def remembered_stop(folder: StudyFolder) -> Stop | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from spectune import files
-from spectune.answer import deliver, export_answer, remembered_stop, study_environment, study_space
+from spectune.answer import deliver, export_answer, remembered_stop, study_environment
 from spectune.cli.answer_table import print_answer
 from spectune.cli.terminal import OUT, print_json
 from spectune.errors import SpectuneError
@@ -60,7 +60,7 @@ def _open(study: str) -> tuple[StudyFolder, Any, Any]:
     records = folder.records()
     if not records:
         raise SpectuneError(f"the study {folder.name} has no finished launch yet")
-    return folder, study_space(folder), records
+    return folder, folder.space(), records
 
 
 def _row(folder: StudyFolder) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -26,6 +27,13 @@ engine_app = typer.Typer(
     help="Engine environments that spectune installs itself.", no_args_is_help=True, rich_markup_mode=None
 )
 app.add_typer(engine_app, name="engine")
+
+
+class EngineKind(StrEnum):
+    """Engines a space can be run on instead of its own."""
+
+    SIMULATED = "simulated"
+
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for scripts instead of tables.")]
 TorchIndex = Annotated[
@@ -60,21 +68,35 @@ def search(
     with_engine: Annotated[
         bool, typer.Option("--with-engine", help="With --dry-run: have the installed SGLang's own resolver check it.")
     ] = False,
+    engine: Annotated[
+        EngineKind | None,
+        typer.Option("--engine", help="Run it on a model of a machine, whatever engine the space names."),
+    ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option("--profile", metavar="NAME|FILE", help="The simulated machine; see `spectune profiles`."),
+    ] = None,
+    virtual: Annotated[
+        bool, typer.Option("--virtual", help="Simulate in virtual time: seconds instead of hours.")
+    ] = False,
     torch_index: TorchIndex = None,
     json_output: JsonFlag = False,
 ) -> None:
     """Launch, measure and compare candidates until there is an answer; the same command continues a study."""
+    from spectune.cli.opening import Asked
+
+    asked = Asked(space, trials, simulated=engine is not None, profile=profile, virtual=virtual)
     if with_engine:
         from spectune.cli.refereeing import preview_with_engine
 
-        raise typer.Exit(preview_with_engine(space, dry_run=dry_run, trials=trials, as_json=json_output))
+        raise typer.Exit(preview_with_engine(asked, dry_run=dry_run, as_json=json_output))
     if dry_run:
         from spectune.cli.previewing import preview
 
-        raise typer.Exit(preview(space, trials=trials, as_json=json_output))
+        raise typer.Exit(preview(asked, as_json=json_output))
     from spectune.cli.searching import run_search
 
-    raise typer.Exit(run_search(space, study=study, trials=trials, torch_index=torch_index, as_json=json_output))
+    raise typer.Exit(run_search(asked, study=study, torch_index=torch_index, as_json=json_output))
 
 
 @app.command()

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from itertools import islice, takewhile
 from typing import Any
 
-from spectune.cli.searching import load
+from spectune.cli.opening import Asked
 from spectune.cli.terminal import OUT, PROGRESS, print_json
-from spectune.engines.open import missing_models, open_engine, queueing, unwise_variables
+from spectune.engines.open import missing_models, open_engine, queueing, simulation_notes, unwise_variables
 from spectune.search import Proposer
 from spectune.search.enumeration import Census, census, legal_candidates
 from spectune.space import Candidate
@@ -17,7 +17,7 @@ DONE = 0
 SHOWN_COMMANDS = 3
 
 
-def preview(source: str, *, trials: int | None, as_json: bool) -> int:
+def preview(asked: Asked, *, as_json: bool) -> int:
     """Print what is legal, what is folded and excluded by which rule, and the first commands; needs no engine.
 
     Returns:
@@ -26,7 +26,7 @@ def preview(source: str, *, trials: int | None, as_json: bool) -> int:
     Raises:
         SpectuneError: For everything that is wrong with the file.
     """
-    space = load(source, trials)
+    space = asked.space()
     engine = open_engine(space)
     with PROGRESS.status("counting the legal candidates"):
         counted = census(space, engine)
@@ -34,6 +34,7 @@ def preview(source: str, *, trials: int | None, as_json: bool) -> int:
     first = list(dict.fromkeys(_first(Proposer(space, engine))))
     commands = [(c, engine.command(c, host="127.0.0.1", port=30000).shell()) for c in first]
     notes = [
+        *simulation_notes(space, engine),
         *queueing(space, engine),
         *unwise_variables(space, engine),
         *dict.fromkeys(note for c in first for note in engine.notes(c)),
@@ -44,6 +45,7 @@ def preview(source: str, *, trials: int | None, as_json: bool) -> int:
             {
                 "space": space.name,
                 "engine": engine.title,
+                "simulated": engine.simulated,
                 "raw": counted.raw,
                 "legal": {
                     "speculation": counted.candidates - plain,

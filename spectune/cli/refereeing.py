@@ -7,9 +7,10 @@ from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from spectune.cli.opening import Asked
 from spectune.cli.previewing import preview
 from spectune.cli.terminal import OUT, PROGRESS, print_json
-from spectune.engines.open import load_checked_space, missing_models, open_engine
+from spectune.engines.open import missing_models, open_engine
 from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.engines.sglang.agreement import Outcome, Sample, ask, draw
 from spectune.engines.sglang.referee import Referee
@@ -21,7 +22,7 @@ MOST_LEGAL, MOST_OF_A_RULE = 1000, 100  # at 20 ms each, half a minute
 SHOWN = 20
 
 
-def preview_with_engine(source: str, *, dry_run: bool, trials: int | None, as_json: bool) -> int:
+def preview_with_engine(asked: Asked, *, dry_run: bool, as_json: bool) -> int:
     """Do what `--dry-run` does, then ask the engine; JSON holds the engine's part. Returns the exit code.
 
     Raises:
@@ -30,21 +31,23 @@ def preview_with_engine(source: str, *, dry_run: bool, trials: int | None, as_js
     if not dry_run:
         raise SpectuneError("--with-engine goes with --dry-run; a search asks the engine by launching it")
     if not as_json:
-        preview(source, trials=trials, as_json=False)
-    return referee_space(source, as_json=as_json)
+        preview(asked, as_json=False)
+    return referee_space(asked, as_json=as_json)
 
 
-def referee_space(source: str, *, as_json: bool, legal: int = MOST_LEGAL, each_rule: int = MOST_OF_A_RULE) -> int:
+def referee_space(asked: Asked, *, as_json: bool, legal: int = MOST_LEGAL, each_rule: int = MOST_OF_A_RULE) -> int:
     """Ask the installed engine's own resolver about a space's candidates; returns the exit code, 0 when all agree.
 
     Raises:
         SpectuneError: For bad input, or an engine that is not there.
     """
-    space = load_checked_space(source)
+    space = asked.space()
+    if space.engine.kind == "simulated":
+        raise SpectuneError("--with-engine asks an installed SGLang; a simulated engine has none to ask")
     engine = open_engine(space)
     missing = [*engine.missing(), *missing_models(space, engine)]
     if missing:
-        raise InputProblems([*missing, Problem(_way_out(space, source))])
+        raise InputProblems([*missing, Problem(_way_out(space, asked.source))])
     with PROGRESS.status("applying spectune's rules"):
         sample = draw(space, engine, legal=legal, each_rule=each_rule)
     outcomes = _ask(sample, engine)

@@ -9,31 +9,32 @@ from spectune.answer import deliver
 from spectune.cli.answer_table import print_answer
 from spectune.cli.engines import provision
 from spectune.cli.live import Lines, LiveTable
+from spectune.cli.opening import Asked
 from spectune.cli.terminal import PROGRESS
-from spectune.engines.open import load_checked_space, missing_models, open_engine, queueing, unwise_variables
+from spectune.engines.open import missing_models, open_engine, queueing, simulation_notes, unwise_variables
 from spectune.engines.protocol import Engine
 from spectune.errors import InputProblems, Problem
-from spectune.search import Ended, StudyFolder, open_prompts, open_study, run_study
+from spectune.search import Ended, StudyFolder, open_study, run_study
 from spectune.space import SearchSpace
 
 DONE, NO_ANSWER, INTERRUPTED = 0, 1, 130
 
 
-def run_search(source: str, *, study: str | None, trials: int | None, torch_index: str | None, as_json: bool) -> int:
+def run_search(asked: Asked, *, study: str | None, torch_index: str | None, as_json: bool) -> int:
     """Run a study to its end, or on from where it was; returns the exit code.
 
     Raises:
         SpectuneError: For bad input or an environment that cannot run it.
     """
-    space = load(source, trials)
+    space = asked.space()
     folder = StudyFolder.named(study or space.name)
     if space.engine.runtime is not None:
         provision(space.engine.runtime, torch_index=torch_index)
     engine = open_engine(space)
     problems = [*engine.missing(), *missing_models(space, engine)]
     if problems:
-        raise InputProblems([*problems, Problem(_what_works(source))])
-    for warning in (*queueing(space, engine), *unwise_variables(space, engine)):
+        raise InputProblems([*problems, Problem(_what_works(asked))])
+    for warning in (*simulation_notes(space, engine), *queueing(space, engine), *unwise_variables(space, engine)):
         PROGRESS.print(f"note: {warning}", markup=False)
     lock = folder.lock()
     try:
@@ -56,23 +57,10 @@ def run_search(source: str, *, study: str | None, trials: int | None, torch_inde
         lock.release()
 
 
-def load(source: str, trials: int | None) -> SearchSpace:
-    """Load a search space with everything it names that can be checked without an engine.
-
-    Raises:
-        InputProblems: Everything that is wrong with it.
-    """
-    with PROGRESS.status("reading the search space"):  # seconds, where an engine has to be asked for its options
-        space = load_checked_space(source)
-        open_prompts(space)
-    if trials is None:
-        return space
-    return space.with_budget(space.budget.model_copy(update={"trials": trials}))
-
-
-def _what_works(source: str) -> str:
+def _what_works(asked: Asked) -> str:
     return (
-        f"what works here: `spectune search {source} --dry-run` (checks the file and prints the commands), "
+        f"what works here: `spectune search {asked.source} --dry-run` (checks the file and prints the commands), "
+        f"`spectune search {asked.source} --engine simulated --virtual` (a model of a machine answers), "
         "`spectune search quickstart` (the real SGLang on the CPU)"
     )
 

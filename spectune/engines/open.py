@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 
 from spectune.engines import cpu_reference
@@ -14,8 +15,9 @@ from spectune.engines.sglang.options import SHIPPED_VERSION, Options
 from spectune.engines.sglang.versions.accepted import accepted_arguments
 from spectune.engines.sglang.versions.history import check_supported
 from spectune.engines.sglang.versions.space_spelling import in_canonical_spelling
+from spectune.engines.simulated.engine import SimulatedEngine
 from spectune.errors import Problem
-from spectune.space import EngineSection, SearchSpace, load_space, parse_document
+from spectune.space import DRAFTER, ArgumentNames, EngineSection, SearchSpace, load_space, parse_document
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +28,7 @@ def options_of(section: EngineSection | None) -> Options:
     Raises:
         SpectuneError: The SGLang there is too old, or does not load.
     """
-    if section is not None and section.runtime is None and section.python is not None:
+    if section is not None and section.python is not None:
         interpreter = Interpreter(section.python)
         version = interpreter.sglang_version() if interpreter.path() else None
         if version is not None:
@@ -37,9 +39,15 @@ def options_of(section: EngineSection | None) -> Options:
 
 
 def open_engine(space: SearchSpace) -> SGLangEngine:
-    """Return the engine of a space, whether or not this machine can launch it."""
+    """Return the engine of a space, whether or not this machine can launch it.
+
+    Raises:
+        SpectuneError: The space names a profile that is not there, or wrong.
+    """
     section = space.engine
     most_running = max(level.concurrency for level in space.workload.levels)
+    if section.kind == "simulated":
+        return SimulatedEngine.of(section, most_running, space.path.parent)
     if section.runtime is None:
         assert section.python is not None, "a space without a runtime names an interpreter"
         interpreter = Interpreter(section.python)
@@ -72,6 +80,18 @@ def missing_models(space: SearchSpace, engine: SGLangEngine) -> Iterator[Problem
                 yield document.problem(("search", name), gone)
 
 
+def simulation_notes(space: SearchSpace, engine: SGLangEngine) -> list[str]:
+    """Return what a reader has to know of a simulated study, in a sentence each; nothing for a real engine."""
+    if not isinstance(engine, SimulatedEngine):
+        return []
+    drafters = space.parameters[DRAFTER].values if DRAFTER in space.parameters else ()
+    return [
+        f"everything below comes from the profile {engine.profile.name}: {engine.profile.file.source}",
+        "checkpoints are not looked at: a profile stands for models nobody has to have",
+        *engine.unknown_names(drafters),
+    ]
+
+
 def queueing(space: SearchSpace, engine: SGLangEngine) -> list[str]:
     """Return the levels whose requests would wait for each other, in a sentence each."""
     limit = engine.fixed.get("max-running-requests")
@@ -97,15 +117,38 @@ def unwise_variables(space: SearchSpace, engine: SGLangEngine) -> list[str]:
     return list(said)
 
 
-def load_checked_space(source: str) -> SearchSpace:
+@dataclass(frozen=True)
+class Simulation:
+    """That a space is to be run on the simulated engine, whatever engine it names.
+
+    Attributes:
+        profile: The machine; None for the one the space names, or the first of the shipped ones.
+        virtual: Whether in virtual time.
+    """
+
+    profile: str | None = None
+    virtual: bool = False
+
+
+def load_checked_space(source: str, simulation: Simulation | None = None) -> SearchSpace:
     """Load a search space, check its arguments against its engine's options, and give them their canonical names.
 
     Names of any version from 0.5.6 on are understood; what was written otherwise is logged once.
 
+    Args:
+        source: A path, or the name of a shipped space.
+        simulation: Run it on the simulated engine.
+
     Raises:
         InputProblems: Everything that is wrong with the file.
     """
-    space = load_space(source, lambda section: accepted_arguments(options_of(section)))
+
+    def accepted(section: EngineSection | None) -> ArgumentNames:
+        return accepted_arguments(options_of(section if simulation is None else None))
+
+    space = load_space(source, accepted)
+    if simulation is not None:
+        space = space.with_engine(space.engine.simulated(simulation.profile, virtual=simulation.virtual))
     space, notes = in_canonical_spelling(space)
     for note in notes:
         _log_once(f"{space.path}: {note}")

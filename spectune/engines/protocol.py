@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 from spectune.errors import Problem
@@ -40,6 +41,21 @@ class LaunchCommand:
         changes += [f"{name}={value}" for name, value in sorted(self.env.items())]
         prefix = ["env", *changes] if changes else []
         return shlex.join([*prefix, *self.argv])
+
+
+@dataclass(frozen=True)
+class Occasion:
+    """Where in a study a launch stands.
+
+    Attributes:
+        number: How many launches the study had made before it.
+        hours: How long they took.
+        folder: The study's own folder.
+    """
+
+    number: int
+    hours: float
+    folder: Path
 
 
 @dataclass(frozen=True)
@@ -89,8 +105,14 @@ class Mismatch:
 class Renderer(Protocol):
     """Turns prompts into token ids with the engine's own tokenizer and chat template."""
 
-    def render(self, prompts: Sequence[Any], *, chat_template: bool) -> list[list[int]]:
-        """Return token ids for each text or message list."""
+    def render(self, prompts: Sequence[Any], *, classes: Sequence[str], chat_template: bool) -> list[list[int]]:
+        """Return token ids for each text or message list.
+
+        Args:
+            prompts: What to render.
+            classes: Class of each prompt: what a simulated drafter's acceptance depends on. Models read texts.
+            chat_template: Whether texts and messages go through it.
+        """
         ...
 
     def close(self) -> None:
@@ -111,9 +133,8 @@ class Engine(Protocol):
         """Whether its measurements come from a model of a machine."""
         ...
 
-    @property
-    def supervised_env(self) -> Mapping[str, str]:
-        """Variables of a launch that spectune supervises, and that an exported one must not have."""
+    def belongings(self) -> Mapping[str, str]:
+        """Return the files that a study of this engine keeps, name → text: what its measurements depend on."""
         ...
 
     def missing(self) -> list[Problem]:
@@ -145,6 +166,10 @@ class Engine(Protocol):
 
     def command(self, candidate: Candidate, *, host: str, port: int, nccl_port: int | None = None) -> LaunchCommand:
         """Return the launch with every argument explicit on which a default could silently differ."""
+        ...
+
+    def supervised(self, command: LaunchCommand, occasion: Occasion) -> LaunchCommand:
+        """Return the process that spectune starts for a command; the command itself is recorded and exported."""
         ...
 
     def unwise(self, candidate: Candidate) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from typing import Any
 
@@ -40,8 +41,15 @@ class PromptFeed:
         if missing <= 0:
             return
         prompts = self._stream.take(missing)
-        ids = self._renderer.render([_plain(p) for p in prompts], chat_template=self._chat_template)
+        ids = self._renderer.render(
+            [_plain(p) for p in prompts], classes=[p.prompt_class for p in prompts], chat_template=self._chat_template
+        )
         self._ready.extend(TokenizedPrompt(prompt, tokens) for prompt, tokens in zip(prompts, ids, strict=True))
+
+    def ahead(self, count: int) -> list[TokenizedPrompt]:
+        """Return the next prompts without handing them out."""
+        self.prepare(count)
+        return list(itertools.islice(self._ready, count))
 
     def __iter__(self) -> PromptFeed:
         return self

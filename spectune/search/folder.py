@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from filelock import FileLock, Timeout
 from spectune import files
 from spectune.errors import SpectuneError
 from spectune.search.records import SCHEMA, Role, Step, TrialRecord, check_schema
-from spectune.space import Candidate
+from spectune.space import Candidate, SearchSpace, load_space
 
 STUDIES = Path("studies")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -61,6 +62,11 @@ class StudyFolder:
         return self.root / "space.yaml"
 
     @property
+    def resolved_file(self) -> Path:
+        """The search space as understood, with the engine it is run on."""
+        return self.root / "resolved.yaml"
+
+    @property
     def ledger(self) -> Path:
         """Optuna's SQLite storage."""
         return self.root / "study.db"
@@ -90,11 +96,34 @@ class StudyFolder:
         known = ", ".join(study.name for study in all_studies()) or "none yet"
         raise SpectuneError(f"there is no study {self.name} in {self.root.parent} (studies here: {known})")
 
-    def begin(self, space_text: str, resolved: str, environment: dict[str, Any]) -> None:
+    def begin(self, space_text: str, resolved: str, environment: dict[str, Any], belongings: Mapping[str, str]) -> None:
         """Write what a new study starts with; the space comes last, since it is what makes the folder a study."""
-        files.write_whole(self.root / "resolved.yaml", resolved)
+        files.write_whole(self.resolved_file, resolved)
         files.write_json(self.root / "environment.json", environment)
+        for name, text in belongings.items():
+            files.write_whole(self.root / name, text)
         files.write_whole(self.space_file, space_text)
+
+    def space(self) -> SearchSpace:
+        """Return the search space as it was understood, and its text as it was given.
+
+        Raises:
+            SpectuneError: When it cannot be read.
+        """
+        space = load_space(self.resolved_file)
+        try:
+            return replace(space, text=self.space_file.read_text(encoding="utf-8"), path=self.space_file)
+        except (OSError, UnicodeDecodeError) as error:
+            raise SpectuneError(
+                f"cannot read {self.space_file}: {error}; restore it or choose another --study name"
+            ) from None
+
+    def belonging(self, name: str) -> str | None:
+        """Return a file that `begin` wrote for the engine, None where it is gone."""
+        try:
+            return (self.root / name).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            return None
 
     def lock(self) -> FileLock:
         """Take the study for this process until it is released or ends.

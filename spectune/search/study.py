@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from spectune.bench.prompt_sources import MixPart, Workload, open_workload
 from spectune.bench.prompt_stream import PromptStream
-from spectune.engines.protocol import Engine
+from spectune.engines.protocol import Engine, Occasion
 from spectune.errors import InputProblems, SpectuneError
 from spectune.search.environment import describe_environment
 from spectune.search.feed import PromptFeed
 from spectune.search.folder import StudyFolder
 from spectune.search.ledger import Ledger
-from spectune.search.plan import Stop, next_step, progress
+from spectune.search.plan import Stop, next_step, progress, spent_s
 from spectune.search.proposals import Proposer
 from spectune.search.records import TrialRecord
 from spectune.search.trial import Trial
@@ -40,20 +40,21 @@ def open_study(folder: StudyFolder, space: SearchSpace, engine: Engine) -> None:
     Raises:
         SpectuneError: When the folder holds a study of another search space.
     """
+    belongings = engine.belongings()
     if not folder.exists():
-        folder.begin(space.text, space.resolved_yaml(), describe_environment(engine.title))
+        folder.begin(space.text, space.resolved_yaml(), describe_environment(engine.title), belongings)
         return
-    try:
-        before = folder.space_file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    if not space.asks_the_same_as(folder.space()):
         raise SpectuneError(
-            f"cannot read {folder.space_file}: {error}; restore it or choose another --study name"
-        ) from None
-    if before != space.text:
-        raise SpectuneError(
-            f"the study {folder.name} was begun with another search space (kept as {folder.space_file}); "
+            f"the study {folder.name} was begun with another search space or engine (kept as {folder.resolved_file}); "
             "give this one a name of its own with --study NAME"
         )
+    for name, text in belongings.items():
+        if folder.belonging(name) != text:
+            raise SpectuneError(
+                f"the study {folder.name} was begun with another {name} (kept as {folder.root / name}); "
+                "give this one a name of its own with --study NAME"
+            )
 
 
 async def run_study(folder: StudyFolder, space: SearchSpace, engine: Engine, watcher: Watcher) -> Ended:
@@ -77,7 +78,8 @@ async def run_study(folder: StudyFolder, space: SearchSpace, engine: Engine, wat
         feed = PromptFeed(_stream(space, records), renderer, chat_template=space.workload.chat_template)
         while not isinstance(step, Stop):
             watcher.launching(step)
-            trial = Trial(step, folder.open_trial(step), space, engine, feed, watcher)
+            occasion = Occasion(len(records), spent_s(records) / 3600, folder.root)
+            trial = Trial(step, folder.open_trial(step), space, engine, feed, watcher, occasion)
             ledger.begin(step)
             record = await trial.run()
             folder.write_result(record)

@@ -32,8 +32,6 @@ def crosscheck(
     args, env = _mapping(plain, "args"), _mapping(plain, "env")
     for key, message in exclusive_key_problems(plain):
         yield document.problem(("engine", key), message)
-    if plain.get("kind") == "simulated":
-        yield document.problem(("engine", "kind"), "kind: simulated is not available yet; use kind: sglang")
     yield from _fixed(document, args, env)
     yield from _searched(document, search, args, env)
     if workload is not None:

@@ -63,6 +63,16 @@ class EngineSection(Section):
             raise ValueError(f"'{runtime}' is not a runtime{hint(runtime, RUNTIMES)}")
         return runtime
 
+    def simulated(self, profile: str | None, *, virtual: bool) -> EngineSection:
+        """Returns the same launches on the simulated engine.
+
+        Args:
+            profile: The machine, instead of the one named here.
+            virtual: Whether in virtual time, whatever stands here.
+        """
+        chosen = {"profile": profile or self.profile, "virtual": virtual or self.virtual}
+        return self.model_copy(update={"kind": "simulated", "python": None, "runtime": None, **chosen})
+
     @property
     def env_to_set(self) -> dict[str, str]:
         """Variables that every launch sets."""

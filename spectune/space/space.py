@@ -105,6 +105,14 @@ class SearchSpace:
         """Returns the same space with another budget."""
         return replace(self, file=self.file.model_copy(update={"budget": budget}))
 
+    def with_engine(self, engine: EngineSection) -> SearchSpace:
+        """Returns the same space for another engine."""
+        return replace(self, file=self.file.model_copy(update={"engine": engine}))
+
+    def asks_the_same_as(self, other: SearchSpace) -> bool:
+        """Whether both mean the same launches and measurements, whatever they may cost and however they are written."""
+        return self.with_budget(Budget()).resolved_yaml() == other.with_budget(Budget()).resolved_yaml()
+
     @property
     def system_parameters(self) -> tuple[Parameter, ...]:
         """All that apply with and without speculation: what the baseline is tuned over."""

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from spectune.engines.protocol import Assignment, Illegal, LaunchCommand, Mismatch, Part, joined
+from spectune.engines.protocol import Assignment, Illegal, LaunchCommand, Mismatch, Occasion, Part, Renderer, joined
 from spectune.engines.sglang import arguments
 from spectune.engines.sglang.interpreter import Interpreter, Tokenizer
 from spectune.engines.sglang.log_signatures import SIGNATURES
@@ -59,11 +59,6 @@ class SGLangEngine:
     models: Path | None = None
     simulated: bool = False
     options: Options = field(default_factory=Options.shipped)
-
-    @property
-    def supervised_env(self) -> Mapping[str, str]:
-        """SIGTERM ends a supervised engine at once, instead of after the last running request."""
-        return {"SGL_FORCE_SHUTDOWN": "1"}
 
     @property
     def title(self) -> str:
@@ -135,6 +130,14 @@ class SGLangEngine:
         there = translate(launch, {**self.env, **candidate.env}, self.options, unset)
         return LaunchCommand(argv=(*argv, *arguments.to_argv(there.arguments)), env=there.env, unset=unset)
 
+    def supervised(self, command: LaunchCommand, occasion: Occasion) -> LaunchCommand:  # noqa: ARG002 (the protocol's)
+        """Let SIGTERM end the engine at once, instead of after the last running request."""
+        return replace(command, env={**command.env, "SGL_FORCE_SHUTDOWN": "1"})
+
+    def belongings(self) -> Mapping[str, str]:
+        """Return nothing: the engine's version is in the study's environment."""
+        return {}
+
     def notes(self, candidate: Candidate) -> tuple[str, ...]:
         """Say what the installed version takes under another name, or does not do quite as SGLang 0.5.23 does."""
         unset = (*self.unset, *candidate.unset_env)
@@ -164,7 +167,7 @@ class SGLangEngine:
         """Say from the end of its log why a launch failed."""
         return failed.failure(SIGNATURES)
 
-    def renderer(self) -> Tokenizer:
+    def renderer(self) -> Renderer:
         """Start the tokenizer of the served model."""
         model = self._model(self.fixed.get("tokenizer-path") or self.fixed["model-path"])
         return Tokenizer(self.interpreter, model, trust_remote_code=bool(self.fixed.get("trust-remote-code")))

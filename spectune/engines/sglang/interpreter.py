@@ -123,7 +123,13 @@ class Tokenizer:
         )  # fmt: skip
         self._loaded = False
 
-    def render(self, prompts: Sequence[Any], *, chat_template: bool) -> list[list[int]]:
+    def render(
+        self,
+        prompts: Sequence[Any],
+        *,
+        classes: Sequence[str],  # noqa: ARG002 (of no concern to a real model)
+        chat_template: bool,
+    ) -> list[list[int]]:
         """Return the token ids of each text or message list.
 
         Raises:

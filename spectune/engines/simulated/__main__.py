@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import sys
 
+from spectune.engines.simulated.launch import PROFILE_VARIABLE
 from spectune.engines.simulated.profile import Profile, load_profile
 from spectune.engines.simulated.program import run_engine
 from spectune.engines.simulated.time_scale import TIME_SCALE_VARIABLE, time_scale_of
 from spectune.errors import SpectuneError
-
-PROFILE_VARIABLE = "SPECTUNE_SIM_PROFILE"
 
 
 def main() -> int:

@@ -6,6 +6,7 @@ import os
 import signal
 from typing import NoReturn
 
+from spectune.engines.simulated.faults import Failure, FaultPlan
 from spectune.engines.simulated.log import EngineLog
 from spectune.engines.simulated.profile_schema import Kind, Point
 from spectune.engines.simulated.workers import Workers
@@ -45,6 +46,27 @@ def not_enough_memory(fraction: float) -> str:
         "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static. "
         f"Current value: mem_fraction_static={fraction:g}"
     )
+
+
+def last_words(failure: Failure, plan: FaultPlan, doom: str | None, fraction: float) -> str:
+    """Return what stands at the end of the log of a launch that dies of a failure.
+
+    Args:
+        failure: Where and how it dies.
+        plan: Its faults.
+        doom: What SGLang's rules let it die of after the start, None for most.
+        fraction: Share of the memory for weights and KV cache.
+    """
+    at, kind = failure.at, failure.kind
+    if failure == plan.failure and at == "load":
+        return f"{TRACEBACK}{doom}"
+    if failure == plan.failure and at == "startup":
+        return TRACEBACK + (not_enough_memory(fraction) if kind == "oom" else NO_SUCH_GPU)
+    if kind == "port_in_use":
+        return address_in_use("127.0.0.1", 0)
+    if kind == "crash":
+        return "Fatal Python error: Segmentation fault (simulated)"
+    return TRACEBACK + ("ValueError: " if (at, kind) == ("startup", "unsupported") else "") + error_of(kind, at)
 
 
 def address_in_use(host: str, port: int) -> str:

@@ -12,6 +12,7 @@ from spectune.engines.simulated.profile_schema import Fault, Kind
 from spectune.engines.simulated.randomness import Pace, acceptance_draws
 from spectune.engines.simulated.setup import Setup
 
+PROFILE_VARIABLE = "SPECTUNE_SIM_PROFILE"
 LAUNCH_VARIABLE = "SPECTUNE_SIM_LAUNCH"
 HOURS_VARIABLE = "SPECTUNE_SIM_HOURS"
 FIRED_VARIABLE = "SPECTUNE_SIM_FIRED"

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from spectune.cli.opening import Asked
 from spectune.cli.refereeing import preview_with_engine, referee_space
 from spectune.engines.cpu_reference import Runtime
 from spectune.engines.open import load_checked_space, open_engine
@@ -164,14 +165,14 @@ def test_without_an_engine_the_way_out_is_said(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(SPACE.format(engine="python: no-such-python", model="org/m", drafter="org/d", more=""))
     with pytest.raises(SpectuneError) as refused:
-        preview_with_engine(str(file), dry_run=True, trials=None, as_json=True)
+        preview_with_engine(Asked(str(file)), dry_run=True, as_json=True)
     assert "no-such-python" in str(refused.value)
     assert f"`spectune search {file} --dry-run` needs none" in str(refused.value)
 
 
 def test_it_goes_with_a_dry_run_only() -> None:
     with pytest.raises(SpectuneError, match="--with-engine goes with --dry-run"):
-        preview_with_engine("quickstart", dry_run=False, trials=None, as_json=False)
+        preview_with_engine(Asked("quickstart"), dry_run=False, as_json=False)
 
 
 @pytest.mark.engine
@@ -181,7 +182,7 @@ def test_the_real_resolver_agrees_on_a_space(
     file = tmp_path / "mine.yaml"
     names = {"model": "runtime:target", "drafter": "runtime:drafter-strong"}
     file.write_text(SPACE.format(engine="runtime: cpu-reference", **names, more=", page-size: 1"))
-    assert referee_space(str(file), as_json=True, legal=12, each_rule=4) == 0
+    assert referee_space(Asked(str(file)), as_json=True, legal=12, each_rule=4) == 0
     said = json.loads(capsys.readouterr().out)
     assert (said["legal"]["asked"], said["disagreements"]) == (12, [])
     assert said["agreed"] == 12 + sum(rule["asked"] for rule in said["rules"].values())
@@ -198,7 +199,7 @@ def test_the_real_resolver_contradicts_a_wrong_rule(
         SPACE.format(engine="runtime: cpu-reference", **names, more=", chunked-prefill-size: 100, page-size: 3")
     )
     monkeypatch.setattr(SGLangEngine, "canonical", lambda _engine, assignment: Candidate.of(assignment))
-    assert referee_space(str(file), as_json=False, legal=3, each_rule=3) == 1
+    assert referee_space(Asked(str(file)), as_json=False, legal=3, each_rule=3) == 1
     said = capsys.readouterr().out
     assert "×, first EAGLE3" in said
     assert "SGLang refuses: AssertionError: chunked_prefill_size must be divisible by page_size" in said

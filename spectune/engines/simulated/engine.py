@@ -1,0 +1,134 @@
+"""The simulated machine behind the Engine protocol: SGLang's rules and command line, a profile's measurements."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spectune.engines.protocol import LaunchCommand, Occasion
+from spectune.engines.sglang.adapter import SGLangEngine
+from spectune.engines.sglang.interpreter import Interpreter
+from spectune.engines.sglang.options import SHIPPED_VERSION
+from spectune.engines.simulated import tokens
+from spectune.engines.simulated.launch import FIRED_VARIABLE, HOURS_VARIABLE, LAUNCH_VARIABLE, PROFILE_VARIABLE
+from spectune.engines.simulated.profile import Profile, load_profile, shipped_profiles
+from spectune.engines.simulated.time_scale import TIME_SCALE_VARIABLE
+from spectune.errors import Problem
+from spectune.space import EngineSection
+
+PROFILE_FILE, FIRED_FILE = "profile.yaml", "fired-faults"
+DEFAULT_PROFILE = "kimi-k2.5-pcie"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulatedEngine(SGLangEngine):
+    """SGLang as the profile's machine would serve it.
+
+    Attributes:
+        profile: The machine.
+        virtual: Whether launches are served in this process in virtual time, instead of by a server in real time.
+    """
+
+    profile: Profile
+    virtual: bool = False
+    simulated: bool = True
+
+    @classmethod
+    def of(cls, section: EngineSection, most_running: int, folder: Path) -> SimulatedEngine:
+        """Return the engine of a space.
+
+        Args:
+            section: The space's `engine` section.
+            most_running: Requests the workload keeps running at its busiest level.
+            folder: Where a profile's file lies, unless its path says so.
+
+        Raises:
+            SpectuneError: There is no such profile, or it is wrong.
+        """
+        source = section.profile or DEFAULT_PROFILE
+        profile = load_profile(source if source in shipped_profiles() else folder / source)
+        return cls(
+            interpreter=Interpreter("python3"),
+            version=SHIPPED_VERSION,
+            fixed={"model-path": f"simulated/{profile.name}", **section.args},
+            env=section.env_to_set,
+            gpus=section.gpus,
+            most_running=most_running,
+            unset=section.env_to_unset,
+            profile=profile,
+            virtual=bool(section.virtual),
+        )
+
+    @property
+    def title(self) -> str:
+        """Name and version, as shown to people."""
+        form = ", in virtual time" if self.virtual else ""
+        return f"simulated SGLang {self.version} on {self.profile.name}{form}"
+
+    def missing(self) -> list[Problem]:
+        """Return what the profile's machine lacks."""
+        there = self.profile.file.gpu.count
+        if self.gpus <= there:
+            return []
+        return [Problem(f"engine.gpus asks for {self.gpus} GPUs, but the profile {self.profile.name} has {there}")]
+
+    def missing_model(self, reference: Any) -> None:
+        """Return nothing: a profile stands for models that nobody has to have."""
+
+    def belongings(self) -> Mapping[str, str]:
+        """Return the profile: with another one, the same launch would give other figures."""
+        return {PROFILE_FILE: self.profile.path.read_text(encoding="utf-8")}
+
+    def supervised(self, command: LaunchCommand, occasion: Occasion) -> LaunchCommand:
+        """Hand the command to the simulated engine, in real time, with what it has to know of the study."""
+        return LaunchCommand(
+            argv=(sys.executable, "-m", "spectune.engines.simulated", *command.argv),
+            env={**super().supervised(command, occasion).env, **self.study_variables(occasion)},
+            unset=(*command.unset, TIME_SCALE_VARIABLE),
+        )
+
+    def study_variables(self, occasion: Occasion) -> dict[str, str]:
+        """Return the variables that tell a launch its place in the study."""
+        return {
+            PROFILE_VARIABLE: str(self.profile.path.resolve()),
+            LAUNCH_VARIABLE: str(occasion.number),
+            HOURS_VARIABLE: f"{occasion.hours:.9f}",
+            FIRED_VARIABLE: str((occasion.folder / FIRED_FILE).resolve()),
+        }
+
+    def unknown_names(self, drafters: Sequence[Any]) -> Iterator[str]:
+        """Yield a sentence for each drafter that the profile knows nothing of."""
+        known = self.profile.file.acceptance.drafters
+        for drafter in drafters:
+            if drafter not in known:
+                yield (
+                    f"the profile {self.profile.name} does not know the drafter {drafter}: its default acceptance "
+                    f"is used (known: {', '.join(sorted(known)) or 'none'})"
+                )
+
+    def renderer(self) -> SimulatedTokenizer:
+        """Return the tokenizer of a model that does not exist."""
+        return SimulatedTokenizer()
+
+
+class SimulatedTokenizer:
+    """One id for every four characters, and in front of them one that tells the engine the class of the prompt."""
+
+    def render(self, prompts: Sequence[Any], *, classes: Sequence[str], chat_template: bool) -> list[list[int]]:
+        """Return token ids for each text or message list."""
+        return [
+            [tokens.class_id(name), *tokens.encode(_text(prompt, chat_template=chat_template))]
+            for prompt, name in zip(prompts, classes, strict=True)
+        ]
+
+    def close(self) -> None:
+        """Do nothing: there is no process behind it."""
+
+
+def _text(prompt: Any, *, chat_template: bool) -> str:
+    if isinstance(prompt, str):
+        return f"<|user|>{prompt}<|assistant|>" if chat_template else prompt
+    return "".join(f"<|{message['role']}|>{message['content']}" for message in prompt) + "<|assistant|>"

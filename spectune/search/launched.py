@@ -1,0 +1,132 @@
+"""An engine that one trial has to itself, from its start to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import aiohttp
+
+from spectune.bench.client import GenerateClient
+from spectune.bench.level import LevelPlan, LevelProgress, LevelRun
+from spectune.bench.load import run_level
+from spectune.engines.protocol import LaunchCommand
+from spectune.search.feed import PromptFeed
+from spectune.serving import EngineDied, Server, Teardown, log_tail
+
+PROMPTS_AHEAD = 256  # rendered before a level begins
+
+Says = Callable[[str], None]
+"""Takes what is going on, in a few words; replaces the words before it."""
+
+
+class Launched(Protocol):
+    """One launch of an engine. Times are its own: simulated seconds where time is virtual."""
+
+    def now(self) -> float:
+        """Return seconds on a clock that only moves forward."""
+        ...
+
+    async def start(self, timeout_s: float, says: Says) -> Mapping[str, Any]:
+        """Start it and wait until it answers; returns what it then says of itself, empty where it does not.
+
+        Raises:
+            EngineFailed: It died, or was not ready in time.
+            PortHeldError: Another program answers on its port.
+        """
+        ...
+
+    async def measure(self, plan: LevelPlan, prompts: PromptFeed, says: Says) -> LevelRun:
+        """Put a load on it; whatever becomes of it, what was measured is returned."""
+        ...
+
+    def died(self) -> EngineDied | None:
+        """Return how it ended by itself, None while it lives."""
+        ...
+
+    async def stop(self, grace_s: float) -> Teardown:
+        """End it, whatever state it is in."""
+        ...
+
+    def log_tail(self, max_bytes: int) -> str:
+        """Return the end of its log."""
+        ...
+
+
+class ServedLaunch:
+    """A process tree that answers over HTTP."""
+
+    def __init__(self, command: LaunchCommand, *, host: str, port: int, log: Path, hang_s: float, notes: Says) -> None:
+        """Prepare a launch.
+
+        Args:
+            command: The process to start.
+            host: Where it will listen.
+            port: Likewise.
+            log: File for all it says.
+            hang_s: Seconds without a new token on a request that is being served, after which it hangs.
+            notes: Takes what is worth a line of its own.
+        """
+        env = command.environment(os.environ)
+        self._server = Server(command.argv, env, port=port, host=host, log_path=log)
+        self._client = GenerateClient(self._server.url, inactivity_s=hang_s)
+        self._notes = notes
+        self.now = time.monotonic
+
+    async def start(self, timeout_s: float, says: Says) -> Mapping[str, Any]:
+        """Start the process tree and wait for one real generation."""
+        await self._server.start()
+        await self._server.wait_ready(timeout_s, on_progress=lambda line: says(f"starting: {line}"))
+        return await server_info(self._server.url)
+
+    async def measure(self, plan: LevelPlan, prompts: PromptFeed, says: Says) -> LevelRun:
+        """Run the load client against it."""
+        says("preparing prompts")
+        await asyncio.to_thread(prompts.prepare, PROMPTS_AHEAD)
+        async with self._client as client:
+            if not await client.flush_cache():
+                self._notes("the engine did not empty its prefix cache before a level")
+            return await run_level(
+                client, prompts, plan, stop_when=self._server.exited, progress=lambda at: says(describe(at))
+            )
+
+    def died(self) -> EngineDied | None:
+        """Return how the first process ended."""
+        if not self._server.exited.done():
+            return None
+        return EngineDied(self._server.exited.result(), log_tail(self._server.log_path))
+
+    async def stop(self, grace_s: float) -> Teardown:
+        """End the process tree."""
+        return await self._server.stop(grace_s)
+
+    def log_tail(self, max_bytes: int) -> str:
+        """Return the end of the log file."""
+        return log_tail(self._server.log_path, max_bytes)
+
+
+def describe(progress: LevelProgress) -> str:
+    """Return where a level stands in a few words."""
+    text = f"{progress.phase} {progress.elapsed_s:.0f} s, {progress.tokens_per_s:.0f} tok/s"
+    if progress.phase == "measuring" and math.isfinite(progress.throughput_precision):
+        text += f" ±{progress.throughput_precision:.1%}"
+    return text
+
+
+async def server_info(url: str) -> dict[str, Any]:
+    """Return what the running engine says of itself; empty when it does not say."""
+    async with aiohttp.ClientSession(trust_env=False) as session:
+        for path in ("/server_info", "/get_server_info"):  # the second is the older name
+            try:
+                async with session.get(url + path, timeout=aiohttp.ClientTimeout(total=30)) as answer:
+                    if answer.status == 200:
+                        info = await answer.json()
+                        return info if isinstance(info, dict) else {}
+            except (aiohttp.ClientError, TimeoutError, ValueError):
+                continue
+    return {}

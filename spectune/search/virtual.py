@@ -1,0 +1,184 @@
+"""A launch of the simulated engine in virtual time: nothing is started, nothing sleeps, everything else is as ever."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from spectune.bench.level import LevelPlan, LevelRun, StopReason
+from spectune.bench.meter import TokenMeter, acceptance_precision, throughput_precision
+from spectune.bench.prompts import TokenizedPrompt
+from spectune.bench.records import RequestRecord
+from spectune.engines.protocol import LaunchCommand
+from spectune.engines.simulated.failing import STARTING, last_words
+from spectune.engines.simulated.fault_actions import SLOW_START_FACTOR
+from spectune.engines.simulated.faults import POINTS, Failure
+from spectune.engines.simulated.profile import Profile
+from spectune.engines.simulated.start import open_launch
+from spectune.engines.simulated.virtual import ClosedLoop, VirtualEngine
+from spectune.engines.simulated.virtual_level import VirtualLevel
+from spectune.search.feed import PromptFeed
+from spectune.search.launched import Says
+from spectune.serving import EngineDied, StartupTimeout, Teardown
+
+PROMPTS_READ = 96  # of the workload: the lengths and classes that stand for all of it
+FEWEST_REQUESTS = 16
+CRASHED, KILLED = 1, -9
+
+
+class VirtualLaunch:
+    """A launch in this process, on a clock of its own."""
+
+    def __init__(self, profile: Profile, command: LaunchCommand, variables: Mapping[str, str]) -> None:
+        """Resolve a launch.
+
+        Args:
+            profile: The machine.
+            command: SGLang's launch command.
+            variables: What tells the launch its place in the study.
+        """
+        env = command.environment(os.environ) | dict(variables)
+        self._profile = profile
+        self._command, self._launch, self._fired = open_launch(profile, command.argv, env)
+        self._engine = VirtualEngine(self._launch)
+        self._started_s = 0.0
+        self._died: EngineDied | None = None
+        self._log = [
+            f"SIMULATED in virtual time: profile {profile.name}, launch {self._launch.number}; no process was started",
+            *self._command.notes,
+            *self._launch.warnings(),
+        ]
+
+    def now(self) -> float:
+        """Return simulated seconds since the launch."""
+        return self._started_s + self._engine.clock_s
+
+    async def start(self, timeout_s: float, says: Says) -> Mapping[str, Any]:
+        """Take the time of the start, and meet the faults on the way."""
+        says("starting in virtual time")
+        startup = self._profile.file.startup
+        slow = sum(fault.kind == "slow_start" and fault.at in STARTING for _, fault in self._launch.plan.due)
+        wanted = startup.load_s * (1 + SLOW_START_FACTOR * slow)
+        wanted += startup.capture_s_per_graph * len(self._launch.setup.captured)
+        failure = self._reach(POINTS[: POINTS.index("warmup")])
+        self._started_s = min(wanted, timeout_s)
+        if (failure is not None and failure.kind == "hang") or wanted > timeout_s:
+            self._started_s = timeout_s
+            raise StartupTimeout(timeout_s, self.log_tail(1 << 16), "it does not answer")
+        if failure is not None:
+            raise self._dead_of(failure)
+        info = dict(self._command.resolved)
+        info.setdefault("speculative_algorithm", None)
+        return {**info, "simulated": True, "simulated_profile": self._profile.name}
+
+    async def measure(self, plan: LevelPlan, prompts: PromptFeed, says: Says) -> LevelRun:
+        """Serve a closed loop, twice as long each time, until its figures are known well enough."""
+        says("serving in virtual time")
+        failure = self._reach(("warmup", "bench"))
+        if failure is not None:
+            return self._failed(failure, plan)
+        sample = prompts.ahead(PROMPTS_READ)
+        requests = max(FEWEST_REQUESTS, 3 * plan.concurrency)
+        while True:
+            engine = copy.copy(self._engine)  # from the same moment on: a longer run only adds to a shorter one
+            level = engine.serve(_loop(plan, sample, requests))
+            run = _as_measured(plan, level)
+            if run.stop_reason != "prompts_exhausted":
+                self._engine = engine
+                return run
+            requests *= 2
+
+    def died(self) -> EngineDied | None:
+        """Return the death a fault brought about."""
+        return self._died
+
+    async def stop(self, grace_s: float) -> Teardown:  # noqa: ARG002 (there is nothing to wait for)
+        """End nothing."""
+        return Teardown(left=0, forced=False, seconds=0.0)
+
+    def log_tail(self, max_bytes: int) -> str:
+        """Return the end of what a server would have said."""
+        return "\n".join(self._log)[-max_bytes:]
+
+    def _reach(self, points: Iterable[str]) -> Failure | None:
+        """Pass through points of the launch, counting their faults, up to the first that ends it."""
+        decisive = self._engine.failure
+        for point in points:
+            for index, fault in self._launch.plan.due:
+                if fault.at == point:
+                    self._fired.note(index)
+            if decisive is not None and decisive.at == point:
+                return decisive
+        return None
+
+    def _dead_of(self, failure: Failure) -> EngineDied:
+        plan, setup = self._launch.plan, self._launch.setup
+        self._log += last_words(failure, plan, self._command.doom, setup.mem_fraction).splitlines()
+        refused = failure.kind == "port_in_use" or (failure.at, failure.kind) == ("startup", "unsupported")
+        self._died = EngineDied(CRASHED if refused else KILLED, self.log_tail(1 << 16))
+        return self._died
+
+    def _failed(self, failure: Failure, plan: LevelPlan) -> LevelRun:
+        """Return a level of which nothing comes."""
+        if failure.kind not in {"hang", "http_500"}:
+            self._dead_of(failure)
+            return LevelRun(plan.concurrency, (), None, "stopped", warmup_converged=False, client_cpu=0.0, wall_s=0.0)
+        hangs = failure.kind == "hang"
+        error = f"no new token for {plan.hang_s:g} s" if hangs else "HTTP 500: simulated internal error"
+        record = RequestRecord("0", "unknown", 1, 0, 0, 0.0, None, plan.hang_s, (), 0, 0, (), None, error)
+        self._engine.clock_s += plan.hang_s if hangs else 0.0
+        reason: StopReason = "hang" if hangs else "failures"
+        return LevelRun(
+            plan.concurrency, (record,) * plan.concurrency, None, reason, warmup_converged=False, client_cpu=0.0,
+            wall_s=plan.hang_s,
+        )  # fmt: skip
+
+
+def _loop(plan: LevelPlan, sample: list[TokenizedPrompt], requests: int) -> ClosedLoop:
+    return ClosedLoop(
+        concurrency=plan.concurrency,
+        requests=requests,
+        prompt_tokens=round(sum(len(prompt.input_ids) for prompt in sample) / len(sample)),
+        output_tokens=max(2, plan.sampling.output_tokens),
+        classes=tuple(prompt.prompt.prompt_class for prompt in sample),
+    )
+
+
+def _as_measured(plan: LevelPlan, level: VirtualLevel) -> LevelRun:
+    """Return what the load client would have made of a level; "prompts_exhausted" when it was too short for that."""
+    records = tuple(RequestRecord(**_fields(request)) for request in level.requests())
+    ends = np.sort([record.end_s for record in records])
+    full_until = float(ends[len(records) - plan.concurrency])  # from then on slots stay empty
+    meter = TokenMeter()
+    for record in records:
+        before = 0
+        for at, tokens in record.chunks:
+            meter.add(at, tokens - before)
+            before = tokens
+    begin = next(
+        (at for at in np.arange(0.0, min(full_until, plan.warmup_limit_s), plan.window_s / 5).tolist()
+         if meter.steady(at, plan.window_s, plan.warmup_tolerance)),
+        min(plan.warmup_limit_s, full_until / 2),
+    )  # fmt: skip
+    end = min(full_until, begin + plan.time_limit_s)
+    inside = [record for record in records if record.end_s <= end]
+    batches = meter.batches(begin, end, plan.window_s)
+    precise = (
+        len(batches) >= plan.min_windows
+        and sum(record.end_s > begin for record in inside) >= plan.min_requests
+        and throughput_precision(batches) <= plan.precision
+        and acceptance_precision(inside) <= plan.precision
+    )
+    reason: StopReason = "precision" if precise else "time" if end < full_until else "prompts_exhausted"
+    return LevelRun(
+        plan.concurrency, records, (begin, end), reason, warmup_converged=True, client_cpu=0.0, wall_s=float(ends[-1])
+    )
+
+
+def _fields(request: Any) -> dict[str, Any]:
+    return {field.name: getattr(request, field.name) for field in dataclasses.fields(request)}
