@@ -48,6 +48,14 @@ def test_commands_that_need_no_study(arguments: list[str], tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("arguments", [c for c in spectune_commands() if "simulated" in c], ids=" ".join)
+def test_searches_on_the_simulated_engine(arguments: list[str], tmp_path: Path) -> None:
+    done = run(arguments, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "SIMULATED" in done.stdout
+    assert (tmp_path / "studies/planned/summary.json").is_file()
+
+
 def test_the_shown_arithmetic_is_what_is_printed(tmp_path: Path) -> None:
     (call,) = [c for c in spectune_commands() if c[0] == "breakeven"]
     assert run(call, tmp_path).stdout in README

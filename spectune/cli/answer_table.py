@@ -118,8 +118,9 @@ def _interval(estimate: list[float] | None) -> str:
 def _account(summary: Mapping[str, Any]) -> str:
     seconds = summary["seconds"]
     reason = summary["stop"]["reason"] if summary["stop"] else "the study is not finished"
+    kind = "simulated " if summary["simulated"] else ""
     return (
-        f"{reason}; {clock(seconds['total'])}: engine start-up {clock(seconds['startup'])}, "
+        f"{reason}; {kind}{clock(seconds['total'])}: engine start-up {clock(seconds['startup'])}, "
         f"measuring {clock(seconds['measuring'])}, shutdown {clock(seconds['shutdown'])}, own {seconds['own']:.1f} s"
     )
 

@@ -86,8 +86,8 @@ def simulation_notes(space: SearchSpace, engine: SGLangEngine) -> list[str]:
         return []
     drafters = space.parameters[DRAFTER].values if DRAFTER in space.parameters else ()
     return [
-        f"everything below comes from the profile {engine.profile.name}: {engine.profile.file.source}",
-        "checkpoints are not looked at: a profile stands for models nobody has to have",
+        f"SIMULATED: the profile {engine.profile.name} answers, no engine; `spectune profiles` says what it rests on",
+        "models and drafters are not looked for, and not checked: the profile stands for them",
         *engine.unknown_names(drafters),
     ]
 

@@ -73,7 +73,8 @@ def _lines(record: TrialRecord, launch: Launch, origin: Origin) -> Iterator[str]
     means = origin.means.get(record.candidate.candidate_id)
     levels = means or [level.to_json() for level in record.levels]
     over = f"mean over trials {', '.join(map(str, means[0]['trials']))}" if means else "in this trial"
-    yield f"measured {over}, with 95 % intervals where known:" if levels else "not measured"
+    how = "simulated" if origin.simulated else "measured"
+    yield f"{how} {over}, with 95 % intervals where known:" if levels else f"not {how}"
     yield from (f"  {measured(level)}" for level in levels)
     for name in MODEL_OPTIONS:
         model = launch.value(name)

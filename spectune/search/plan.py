@@ -52,12 +52,20 @@ class Progress:
     left_s: float | None
 
 
-def progress(records: Sequence[TrialRecord], space: SearchSpace) -> Progress:
-    """Return how far the study is, the time left estimated from the launches so far."""
+def progress(records: Sequence[TrialRecord], space: SearchSpace, pace_s: float | None = None) -> Progress:
+    """Return how far the study is, the time left estimated from the launches so far.
+
+    Args:
+        records: All finished launches.
+        space: The search space with its budget.
+        pace_s: Seconds a launch takes on the reader's clock, where the launches' own time is virtual.
+    """
     spent = spent_s(records)
     planned = None if space.budget.trials is None else max(space.budget.trials, len(records))
     left = None
-    if records:
+    if pace_s is not None:
+        left = None if planned is None else (planned - len(records)) * pace_s
+    elif records:
         by_launches = math.inf if planned is None else (planned - len(records)) * spent / len(records)
         left = min(by_launches, max(0.0, _limit_s(space) - spent))
     return Progress(len(records), planned, spent, left)

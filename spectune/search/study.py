@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spectune.bench.prompt_sources import MixPart, Workload, open_workload
 from spectune.bench.prompt_stream import PromptStream
 from spectune.engines.protocol import Engine, Occasion
+from spectune.engines.simulated.engine import SimulatedEngine
 from spectune.errors import InputProblems, SpectuneError
 from spectune.search.environment import describe_environment
 from spectune.search.feed import PromptFeed
@@ -66,7 +68,10 @@ async def run_study(folder: StudyFolder, space: SearchSpace, engine: Engine, wat
         SpectuneError: When the disk, the tokenizer or a record fails; what was finished stays.
     """
     records = folder.records()
-    watcher.planned(progress(records, space))
+    virtual = isinstance(engine, SimulatedEngine) and engine.virtual
+    began, known = time.monotonic(), len(records)
+    so_far = progress(records, space)
+    watcher.planned(replace(so_far, left_s=None) if virtual else so_far)
     proposer = Proposer(space, engine)
     step = next_step(records, folder.interrupted(), space, proposer)
     if isinstance(step, Stop):
@@ -91,7 +96,8 @@ async def run_study(folder: StudyFolder, space: SearchSpace, engine: Engine, wat
                 watcher.notes(
                     "the prompts have run out and are sent again: repeated ones may come from the prefix cache"
                 )
-            watcher.planned(progress(records, space))
+            pace = (time.monotonic() - began) / (len(records) - known) if virtual else None
+            watcher.planned(progress(records, space, pace))
             step = next_step(records, [], space, proposer)
     finally:
         renderer.close()

@@ -155,7 +155,8 @@ def test_a_corrupt_study_folder(damage: str, tmp_path: Path, fake_engine: str) -
     record.parent.mkdir(parents=True)
     record.write_text(damage)
     sample(tmp_path, python=fake_engine)
-    (root / "space.yaml").write_text((tmp_path / "mine.yaml").read_text())
+    for file in ("space.yaml", "resolved.yaml"):
+        (root / file).write_text((tmp_path / "mine.yaml").read_text())
     for command in (("report", "mine"), ("search", "mine.yaml")):
         refused(spectune(*command, cwd=tmp_path), "trials/0000-baseline/result.json")
     assert record.read_text() == damage

@@ -118,7 +118,6 @@ def test_defaults() -> None:
             "2: name must be letters, digits, '.', '_' or '-', a letter or digit first",
         ),
         ("engine: {", "engine: {kind: vllm, ", "2: engine.kind must be 'sglang' or 'simulated', but got 'vllm'"),
-        ("engine: {", "engine: {kind: simulated, ", "2: kind: simulated is not available yet; use kind: sglang"),
         ("engine: {", "engine: {profile: p, ", "2: 'profile' cannot stand with kind: sglang"),
         ("engine: {", "engine: {runtime: cpu, ", "2: engine.runtime: 'cpu' is not a runtime; valid: cpu-reference"),
         ("engine: {", "engine: {gpus: -1, ", "2: engine.gpus must be at least 0, but got -1"),

@@ -66,6 +66,11 @@ class SGLangEngine:
         return f"SGLang {self.version or '(not installed)'}" + ("" if self.gpus else " on the CPU reference runtime")
 
     @property
+    def program(self) -> str:
+        """The interpreter that a launch command names: its path, so that PATH does not decide which one runs."""
+        return self.interpreter.path() or self.interpreter.python
+
+    @property
     def cuda(self) -> bool:
         """Whether launches run on CUDA GPUs."""
         return bool(self.fixed.get("device", "cuda") == "cuda")
@@ -125,7 +130,7 @@ class SGLangEngine:
         launch = self._complete(candidate.arguments)
         launch |= {name: self._model(launch[name]) for name in MODEL_ARGUMENTS if name in launch}
         launch |= {"host": host, "port": port, "nccl-port": nccl_port}  # a nccl-port of None is left out
-        argv = [self.interpreter.path() or self.interpreter.python, "-m", "sglang.launch_server"]
+        argv = [self.program, "-m", "sglang.launch_server"]
         unset = (*self.unset, *candidate.unset_env)
         there = translate(launch, {**self.env, **candidate.env}, self.options, unset)
         return LaunchCommand(argv=(*argv, *arguments.to_argv(there.arguments)), env=there.env, unset=unset)

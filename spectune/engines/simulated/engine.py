@@ -68,6 +68,11 @@ class SimulatedEngine(SGLangEngine):
         form = ", in virtual time" if self.virtual else ""
         return f"simulated SGLang {self.version} on {self.profile.name}{form}"
 
+    @property
+    def program(self) -> str:
+        """An interpreter of the machine that is simulated: nothing of this one."""
+        return self.interpreter.python
+
     def missing(self) -> list[Problem]:
         """Return what the profile's machine lacks."""
         there = self.profile.file.gpu.count

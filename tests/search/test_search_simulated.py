@@ -1,0 +1,290 @@
+"""Studies on the simulated engine, in virtual time and through its server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from readme_commands import SPECTUNE
+
+from spectune.analysis.measurement import LevelMeasurement
+from spectune.bench.prompt_stream import PromptStream
+from spectune.cli.opening import Asked
+from spectune.engines.open import open_engine
+from spectune.engines.protocol import LaunchCommand, Occasion
+from spectune.engines.simulated.engine import PROFILE_FILE, SimulatedEngine
+from spectune.errors import SpectuneError
+from spectune.search import Role, Status, Step, StudyFolder, TrialRecord, open_study, run_study
+from spectune.search.feed import PromptFeed
+from spectune.search.plan import Progress
+from spectune.search.study import open_prompts
+from spectune.search.trial import Trial
+from spectune.space import Candidate, load_space
+
+PROFILE: dict[str, Any] = {
+    "schema": 1, "name": "quick", "source": "made up for tests", "seed": 3,
+    "gpu": {"count": 2, "memory_gb": 80},
+    "target": {
+        "weights_gb": 40, "step_ms": {"graph": 2.0, "eager": 4.0}, "token_ms": 0.02, "kv_mb_per_token": 0.1,
+        "prefill_ktok_per_s": 200,
+    },
+    "draft": {"weights_gb": 1, "step_ms": {"graph": 0.2, "eager": 0.4}, "token_ms": 0.01},
+    "host_ms": 0.2,
+    "acceptance": {"default": [0.8, 0.7, 0.6], "by_class": {"prose": 1.1}},
+    "startup": {"load_s": 0.1, "capture_s_per_graph": 0.001},
+}  # fmt: skip
+
+SPACE: dict[str, Any] = {
+    "schema": 1, "name": "sim",
+    "engine": {
+        "kind": "simulated", "profile": "quick.yaml", "virtual": True, "gpus": 2, "startup_timeout": "60s",
+        "args": {"model-path": "org/target", "tp-size": 2, "attention-backend": "triton"},
+    },
+    "search": {
+        "speculative-algorithm": ["none", "EAGLE3"], "speculative-draft-model-path": "org/drafter",
+        "speculative-num-steps": {"from": 1, "to": 4}, "speculative-eagle-topk": [1, 2],
+        "speculative-num-draft-tokens": {"from": 2, "to": 8},
+    },
+    "workload": {
+        "prompts": "builtin:tiny", "chat_template": False, "output_tokens": 48,
+        "levels": [{"concurrency": 1}, {"concurrency": 4}], "level_time_limit": "2s",
+    },
+    "budget": {"trials": 6},
+}  # fmt: skip
+
+
+class Silent:
+    """A watcher that only keeps notes."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def planned(self, progress: Progress) -> None:
+        self.lines.append(f"{progress.done} done")
+
+    def launching(self, step: Step) -> None: ...
+    def says(self, text: str) -> None: ...
+    def measured(self, level: LevelMeasurement) -> None: ...
+    def finished(self, record: TrialRecord) -> None: ...
+
+    def notes(self, text: str) -> None:
+        self.lines.append(text)
+
+
+def write(folder: Path, *, virtual: bool = True, profile: dict[str, Any] | None = None, **space: Any) -> Path:
+    (folder / "quick.yaml").write_text(yaml.safe_dump(PROFILE | (profile or {})))
+    chosen = SPACE | {"engine": SPACE["engine"] | {"virtual": virtual}} | space
+    (folder / "sim.yaml").write_text(yaml.safe_dump(chosen, sort_keys=False))
+    return folder / "sim.yaml"
+
+
+def spectune(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([SPECTUNE, *words], cwd=cwd, capture_output=True, text=True, timeout=240, check=False)
+
+
+def chain(steps: int) -> Candidate:
+    return Candidate.of(
+        {
+            "speculative-algorithm": "EAGLE3", "speculative-draft-model-path": "org/drafter",
+            "speculative-num-steps": steps, "speculative-eagle-topk": 1, "speculative-num-draft-tokens": steps + 1,
+        }
+    )  # fmt: skip
+
+
+def launch(file: Path, candidate: Candidate, *, number: int = 0, root: Path | None = None) -> TrialRecord:
+    """Make one launch of a space as a study would."""
+    space = load_space(file)
+    engine = open_engine(space)
+    folder = StudyFolder(root or file.parent / "studies/one")
+    step = Step(number, Role.SEARCH, candidate, "for a test")
+    feed = PromptFeed(PromptStream(open_prompts(space), seed=0, start=0), engine.renderer(), chat_template=False)
+    occasion = Occasion(number, 0.0, folder.root)
+    return asyncio.run(Trial(step, folder.open_trial(step), space, engine, feed, Silent(), occasion).run())
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("virtual")
+    write(folder)
+    done = spectune("search", "sim.yaml", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    (folder / "stdout").write_text(done.stdout)
+    (folder / "stderr").write_text(done.stderr)
+    return folder
+
+
+def test_everything_a_simulated_study_leaves_says_so(finished: Path) -> None:
+    assert "SIMULATED: no figure here was measured" in (finished / "stdout").read_text()
+    assert "SIMULATED: the profile quick answers" in (finished / "stderr").read_text()
+    study = finished / "studies/sim"
+    summary = json.loads((study / "summary.json").read_text())
+    assert summary["simulated"] is True
+    assert "simulated SGLang" in summary["engine"]
+    for exported in (study / "export").iterdir():
+        text = exported.read_text()
+        assert "SIMULATED" in text
+        assert "measured" not in text.split("set -euo")[0].replace("not measured", "")
+    assert "SIMULATED" in (finished / "reports/sim.html").read_text()
+    assert "simulated" in (study / "environment.json").read_text()
+    for trial in (study / "trials").iterdir():
+        assert "SIMULATED" in (trial / "server.log").read_text()
+        assert "# simulated SGLang" in (trial / "launch.sh").read_text()
+        assert json.loads((trial / "server_info.json").read_text())["simulated"] is True
+
+
+def test_it_says_that_checkpoints_are_not_checked(finished: Path) -> None:
+    assert "not looked for, and not checked" in (finished / "stderr").read_text()
+
+
+def test_the_exported_command_is_sglangs_and_names_nothing_of_this_machine(finished: Path) -> None:
+    for shell in (finished / "studies/sim/export").glob("*.sh"):
+        text = shell.read_text()
+        assert "exec python3 -m sglang.launch_server \\\n  --model-path org/target" in text
+        assert "SPECTUNE_SIM" not in text
+
+
+def test_a_study_goes_on_in_virtual_time_as_if_it_had_not_stopped(finished: Path, tmp_path: Path) -> None:
+    write(tmp_path)
+    for trials in ("3", "6"):
+        spectune("search", "sim.yaml", "--trials", trials, cwd=tmp_path)
+
+    def figures(folder: Path) -> list[tuple[str, float]]:
+        records = StudyFolder(folder / "studies/sim").records()
+        return [(r.candidate.candidate_id, r.levels[0].decode_speed.est) for r in records]
+
+    stopped = figures(tmp_path)
+    assert len(stopped) == 6
+    assert stopped[:3] == figures(finished)[:3]
+
+
+def test_both_forms_find_the_same_engine(tmp_path: Path) -> None:
+    records = []
+    for name, virtual in (("virtual", True), ("served", False)):
+        folder = tmp_path / name
+        folder.mkdir()
+        records.append(launch(write(folder, virtual=virtual), chain(3)))
+    virtual, served = records
+    assert virtual.status is served.status is Status.OK
+    assert virtual.command.argv[1:3] == served.command.argv[1:3] == ("-m", "sglang.launch_server")
+    for mine, theirs in zip(virtual.levels, served.levels, strict=True):
+        assert mine.accept_length.est == pytest.approx(theirs.accept_length.est, rel=0.1)
+        assert mine.accept_length_by_class.keys() == theirs.accept_length_by_class.keys()
+    assert virtual.seconds.startup == pytest.approx(0.1 + 0.001 * len(range(23)), abs=0.1)
+
+
+@pytest.mark.parametrize("virtual", [True, False])
+def test_a_fault_that_fires_once_in_a_study_spares_the_next_launch(tmp_path: Path, *, virtual: bool) -> None:
+    fault = {"when": {"speculation": True}, "at": "load", "kind": "oom", "times": 1}
+    file = write(tmp_path, virtual=virtual, profile={"faults": [fault]})
+    first, second = (launch(file, chain(2), number=number) for number in (0, 1))
+    assert first.failure is not None
+    assert first.failure.failure_class.value == "memory"
+    assert second.status is Status.OK
+
+
+@pytest.mark.parametrize(
+    ("at", "kind", "expected"),
+    [
+        ("startup", "oom", "memory"), ("capture", "oom", "memory"), ("startup", "unsupported", "unsupported"),
+        ("load", "crash", "crash"), ("ready", "nccl", "nccl"), ("startup", "port_in_use", "port_in_use"),
+        ("load", "hang", "startup_timeout"), ("warmup", "crash", "crash"), ("bench", "oom", "memory"),
+        ("bench", "hang", "hang"), ("bench", "http_500", "crash"),
+    ],
+)  # fmt: skip
+def test_faults_in_virtual_time_end_in_the_class_of_their_words(
+    at: str, kind: str, expected: str, tmp_path: Path
+) -> None:
+    record = launch(write(tmp_path, profile={"faults": [{"when": {}, "at": at, "kind": kind}]}), chain(2))
+    assert record.status is Status.FAILED
+    assert record.failure is not None
+    assert record.failure.failure_class.value == expected
+    assert record.seconds.total >= record.seconds.startup > 0 or at == "startup"
+
+
+def test_the_study_clock_and_the_number_of_the_launch_reach_the_engine(tmp_path: Path) -> None:
+    engine = open_engine(load_space(write(tmp_path)))
+    command = LaunchCommand(("python3", "-m", "sglang.launch_server"), {"A": "1"}, ("B",))
+    started = engine.supervised(command, Occasion(7, 1.5, tmp_path))
+    assert started.argv[-3:] == command.argv
+    assert {"SPECTUNE_SIM_LAUNCH": "7", "SPECTUNE_SIM_HOURS": "1.500000000", "A": "1"}.items() <= started.env.items()
+    assert "B" in started.unset
+    assert "SPECTUNE_SIM_TIME_SCALE" in started.environment({"SPECTUNE_SIM_TIME_SCALE": "0.1"}).keys() ^ {
+        "SPECTUNE_SIM_TIME_SCALE"
+    }
+
+
+def test_drift_is_that_of_the_study_clock(tmp_path: Path) -> None:
+    noise = {"launch_sd": 0.0, "window_sd": 0.0, "drift_per_hour": 0.5, "first_requests_slow": {"requests": 0, "factor": 1.0}}
+    file = write(tmp_path, profile={"noise": noise}, budget={"trials": 10})
+    ended = asyncio.run(_study(tmp_path, file, open_engine(load_space(file))))
+    steps = [record.levels[0].cycle_ms.est for record in ended if not record.candidate.speculative]
+    assert len(steps) > 1
+    assert steps == sorted(steps)
+    assert steps[-1] > steps[0]
+
+
+async def _study(folder: Path, file: Path, engine: Any) -> list[TrialRecord]:
+    space = load_space(file)
+    study = StudyFolder(folder / "studies/drift")
+    (folder / "studies/drift").mkdir(parents=True)
+    open_study(study, space, engine)
+    return list((await run_study(study, space, engine, Silent())).records)
+
+
+def test_another_profile_is_another_study(finished: Path) -> None:
+    study = StudyFolder(finished / "studies/sim")
+    space = load_space(finished / "sim.yaml")
+    engine = open_engine(space)
+    assert isinstance(engine, SimulatedEngine)
+    open_study(study, space, engine)
+    kept = (study.root / PROFILE_FILE).read_text()
+    (study.root / PROFILE_FILE).write_text(kept + "# changed\n")
+    try:
+        with pytest.raises(SpectuneError, match=f"begun with another {PROFILE_FILE}"):
+            open_study(study, space, engine)
+    finally:
+        (study.root / PROFILE_FILE).write_text(kept)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("quickstart", "--profile", "kimi-k2.5-pcie"), "--profile is for the simulated engine"),
+        (("quickstart", "--virtual"), "--virtual is for the simulated engine"),
+        (("eagle3", "--engine", "simulated", "--profile", "nobody"), "there is no profile"),
+        (("eagle3", "--engine", "vllm"), "'vllm'"),
+        (("eagle3", "--engine", "simulated", "--dry-run", "--with-engine"), "a simulated engine has none to ask"),
+        (("big.yaml",), "engine.gpus asks for 4 GPUs, but the profile quick has 2"),
+    ],
+)
+def test_options_that_do_not_go_together(words: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    file = write(tmp_path, engine=SPACE["engine"] | {"gpus": 4})
+    file.rename(tmp_path / "big.yaml")
+    done = spectune("search", *words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_any_space_runs_on_the_simulated_engine(tmp_path: Path) -> None:
+    done = spectune("search", "eagle3", "--engine", "simulated", "--virtual", "--trials", "9", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert summary["simulated"] is True
+    assert summary["engine"] == "simulated SGLang 0.5.23 on kimi-k2.5-pcie, in virtual time"
+    # The same file without the option is another study: its figures must never stand beside these.
+    again = Asked("eagle3").space()
+    assert not again.asks_the_same_as(StudyFolder(tmp_path / "studies/eagle3-kimi-k2.5").space())
+
+
+def test_a_dry_run_on_the_simulated_engine_lacks_nothing(tmp_path: Path) -> None:
+    done = spectune("search", "eagle3", "--engine", "simulated", "--dry-run", "--json", cwd=tmp_path)
+    told = json.loads(done.stdout)
+    assert told["simulated"] is True
+    assert told["missing"] == []
+    assert any("SIMULATED" in note for note in told["notes"])
