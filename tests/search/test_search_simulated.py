@@ -219,7 +219,12 @@ def test_the_study_clock_and_the_number_of_the_launch_reach_the_engine(tmp_path:
 
 
 def test_drift_is_that_of_the_study_clock(tmp_path: Path) -> None:
-    noise = {"launch_sd": 0.0, "window_sd": 0.0, "drift_per_hour": 0.5, "first_requests_slow": {"requests": 0, "factor": 1.0}}
+    noise = {
+        "launch_sd": 0.0,
+        "window_sd": 0.0,
+        "drift_per_hour": 0.5,
+        "first_requests_slow": {"requests": 0, "factor": 1.0},
+    }
     file = write(tmp_path, profile={"noise": noise}, budget={"trials": 10})
     ended = asyncio.run(_study(tmp_path, file, open_engine(load_space(file))))
     steps = [record.levels[0].cycle_ms.est for record in ended if not record.candidate.speculative]
