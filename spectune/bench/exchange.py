@@ -110,7 +110,7 @@ class Exchange:
         reason, complaint = _finish(meta.get("finish_reason"))
         if error is None and self._finished:
             error = complaint
-        verifies, correct, histogram = _speculation(meta, self._tokens)
+        verifies, correct, histogram = speculation_counters(meta, self._tokens)
         return RequestRecord(
             prompt_id=self.prompt.prompt.prompt_id,
             prompt_class=self.prompt.prompt.prompt_class,
@@ -151,7 +151,7 @@ def _finish(reason: object) -> tuple[str | None, str | None]:
     return kind, f"the engine aborted the request: {reason.get('message') or 'no reason given'}"
 
 
-def _speculation(meta: dict[str, Any], tokens: int) -> tuple[int, int, tuple[int, ...]]:
+def speculation_counters(meta: dict[str, Any], tokens: int) -> tuple[int, int, tuple[int, ...]]:
     """Verifies, correct drafts and histogram under the names of all engine versions (SGLANG_0.5.23.md, section 6)."""
     verifies = _count(meta, "spec_verify_ct")
     correct = _count(meta, "spec_num_correct_drafts", "spec_accepted_drafts", "spec_accept_token_num")

@@ -172,6 +172,20 @@ class Engine(Protocol):
         """Return the process that spectune starts for a command; the command itself is recorded and exported."""
         ...
 
+    @property
+    def worker_title(self) -> str:
+        """Return what the names of the processes begin with that do the work on the GPUs."""
+        ...
+
+    @property
+    def set_by_launcher(self) -> frozenset[str]:
+        """Variables the engine's launcher sets for its workers whatever it was given itself."""
+        ...
+
+    def unaccepted(self, candidate: Candidate) -> Sequence[str]:
+        """Return why nothing that a candidate drafts may be accepted, most likely first, in words."""
+        ...
+
     def unwise(self, candidate: Candidate) -> list[str]:
         """Return what is likely to go wrong with a launch although the rules allow it, with the way out."""
         ...

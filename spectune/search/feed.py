@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 from spectune.bench.prompt_stream import PromptStream
@@ -41,10 +42,7 @@ class PromptFeed:
         if missing <= 0:
             return
         prompts = self._stream.take(missing)
-        ids = self._renderer.render(
-            [_plain(p) for p in prompts], classes=[p.prompt_class for p in prompts], chat_template=self._chat_template
-        )
-        self._ready.extend(TokenizedPrompt(prompt, tokens) for prompt, tokens in zip(prompts, ids, strict=True))
+        self._ready.extend(render(self._renderer, prompts, chat_template=self._chat_template))
 
     def ahead(self, count: int) -> list[TokenizedPrompt]:
         """Return the next prompts without handing them out."""
@@ -59,6 +57,13 @@ class PromptFeed:
             self.prepare(BATCH)
         self._dealt += 1
         return self._ready.popleft()
+
+
+def render(renderer: Renderer, prompts: Sequence[Prompt], *, chat_template: bool) -> list[TokenizedPrompt]:
+    """Return prompts with their token ids."""
+    plain, classes = [_plain(prompt) for prompt in prompts], [prompt.prompt_class for prompt in prompts]
+    ids = renderer.render(plain, classes=classes, chat_template=chat_template)
+    return [TokenizedPrompt(prompt, tokens) for prompt, tokens in zip(prompts, ids, strict=True)]
 
 
 def _plain(prompt: Prompt) -> Any:

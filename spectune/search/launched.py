@@ -6,20 +6,31 @@ import asyncio
 import math
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import aiohttp
 
+from spectune.bench.canary import Answer, ask
 from spectune.bench.client import GenerateClient
 from spectune.bench.level import LevelPlan, LevelProgress, LevelRun
 from spectune.bench.load import run_level
+from spectune.bench.prompts import TokenizedPrompt
 from spectune.engines.protocol import LaunchCommand
 from spectune.search.feed import PromptFeed
-from spectune.serving import EngineDied, Server, Teardown, log_tail
+from spectune.serving import EngineDied, Failure, Server, Teardown, environments, log_tail
 
 PROMPTS_AHEAD = 256  # rendered before a level begins
+
+
+class TrialFailed(Exception):
+    """A launch gave no measurement to use; what was measured before stays in the record."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
 
 Says = Callable[[str], None]
 """Takes what is going on, in a few words; replaces the words before it."""
@@ -43,6 +54,14 @@ class Launched(Protocol):
 
     async def measure(self, plan: LevelPlan, prompts: PromptFeed, says: Says) -> LevelRun:
         """Put a load on it; whatever becomes of it, what was measured is returned."""
+        ...
+
+    async def answers(self, prompts: Sequence[TokenizedPrompt], *, together: bool) -> list[Answer]:
+        """Return its greedy answers, in one batch or one after the other; errors stand in them."""
+        ...
+
+    def workers(self, title: str) -> list[Mapping[str, str]]:
+        """Return the environment of every process whose name begins with `title`."""
         ...
 
     def died(self) -> EngineDied | None:
@@ -75,7 +94,7 @@ class ServedLaunch:
         env = command.environment(os.environ)
         self._server = Server(command.argv, env, port=port, host=host, log_path=log)
         self._client = GenerateClient(self._server.url, inactivity_s=hang_s)
-        self._notes = notes
+        self._notes, self._hang_s = notes, hang_s
         self.now = time.monotonic
 
     async def start(self, timeout_s: float, says: Says) -> Mapping[str, Any]:
@@ -94,6 +113,14 @@ class ServedLaunch:
             return await run_level(
                 client, prompts, plan, stop_when=self._server.exited, progress=lambda at: says(describe(at))
             )
+
+    async def answers(self, prompts: Sequence[TokenizedPrompt], *, together: bool) -> list[Answer]:
+        """Ask over HTTP."""
+        return await ask(self._server.url, prompts, together=together, patience_s=self._hang_s)
+
+    def workers(self, title: str) -> list[Mapping[str, str]]:
+        """Read what the kernel shows of each process."""
+        return environments(self._server.server_id, title)
 
     def died(self) -> EngineDied | None:
         """Return how the first process ended."""

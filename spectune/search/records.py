@@ -10,6 +10,7 @@ from typing import Any
 from spectune.analysis.measurement import LevelMeasurement
 from spectune.engines.protocol import LaunchCommand, Mismatch
 from spectune.errors import SpectuneError
+from spectune.search.reached import Reached
 from spectune.serving import Failure, FailureClass
 from spectune.space import Candidate
 
@@ -69,6 +70,8 @@ class TrialRecord:
         prompts_end: Prompts the study had used when it ended; the next launch goes on from there.
         failure: What went wrong; None unless `status` is failed.
         suspect: Arguments the engine reported differently from what was asked.
+        environment_reached: The launch's variables, read back from its workers.
+        notes: What a reader should know of it, in sentences.
     """
 
     trial: int
@@ -84,6 +87,8 @@ class TrialRecord:
     failure: Failure | None = None
     suspect: tuple[Mismatch, ...] = ()
     levels: tuple[LevelMeasurement, ...] = field(default=())
+    environment_reached: tuple[Reached, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def level(self, name: str) -> LevelMeasurement | None:
         """Return the measurement at the named level, None where there is none."""
@@ -105,6 +110,8 @@ class TrialRecord:
             "failure_message": self.failure.message if self.failure else None,
             "failure_excerpt": self.failure.excerpt if self.failure else None,
             "suspect": [{"field": m.field, "wanted": m.wanted, "got": m.got} for m in self.suspect],
+            "environment_reached": [entry.to_json() for entry in self.environment_reached],
+            "notes": list(self.notes),
             "startup_s": round(self.seconds.startup, 3),
             "seconds": {**{k: round(v, 3) for k, v in asdict(self.seconds).items()}, "own": round(self.seconds.own, 3)},
             "command": {
@@ -151,6 +158,8 @@ class TrialRecord:
                 failure=failure,
                 suspect=tuple(Mismatch(**entry) for entry in content["suspect"]),
                 levels=tuple(LevelMeasurement.from_json(level) for level in content["levels"]),
+                environment_reached=tuple(Reached(**entry) for entry in content.get("environment_reached", ())),
+                notes=tuple(map(_words, content.get("notes", ()))),
             )
         except SpectuneError as error:
             raise SpectuneError(f"{source} is damaged: {error}; {REMEDY}") from None

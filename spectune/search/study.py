@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 
 from spectune.bench.prompt_sources import MixPart, Workload, open_workload
 from spectune.bench.prompt_stream import PromptStream
-from spectune.engines.protocol import Engine, Occasion
+from spectune.engines.protocol import Engine, Occasion, Renderer
 from spectune.engines.simulated.engine import SimulatedEngine
 from spectune.errors import InputProblems, SpectuneError
+from spectune.search.canary import SAMPLED, Canaries
+from spectune.search.canary import SEED as CANARY_SEED
 from spectune.search.environment import describe_environment
 from spectune.search.feed import PromptFeed
 from spectune.search.folder import StudyFolder
@@ -80,11 +82,12 @@ async def run_study(folder: StudyFolder, space: SearchSpace, engine: Engine, wat
     renderer = engine.renderer()
     try:
         told_of_reuse = False
+        canaries = _canaries(space, engine, renderer, folder, records)
         feed = PromptFeed(_stream(space, records), renderer, chat_template=space.workload.chat_template)
         while not isinstance(step, Stop):
             watcher.launching(step)
             occasion = Occasion(len(records), spent_s(records) / 3600, folder.root)
-            trial = Trial(step, folder.open_trial(step), space, engine, feed, watcher, occasion)
+            trial = Trial(step, folder.open_trial(step), space, engine, feed, canaries, watcher, occasion)
             ledger.begin(step)
             record = await trial.run()
             folder.write_result(record)
@@ -102,6 +105,18 @@ async def run_study(folder: StudyFolder, space: SearchSpace, engine: Engine, wat
     finally:
         renderer.close()
     return Ended(records, step)
+
+
+def _canaries(
+    space: SearchSpace, engine: Engine, renderer: Renderer, folder: StudyFolder, records: Sequence[TrialRecord]
+) -> Canaries:
+    """Return the questions for every launch, and the first baseline's answers where there are some."""
+    sampled = PromptStream(open_prompts(space), seed=CANARY_SEED).take(SAMPLED)
+    canaries = Canaries(sampled, engine, renderer, chat_template=space.workload.chat_template)
+    first = next((r for r in records if not r.candidate.speculative and r.failure is None), None)
+    if first is not None:
+        canaries.remember(folder.trial_folder(first.trial, first.role))
+    return canaries
 
 
 def open_prompts(space: SearchSpace) -> Workload:

@@ -17,8 +17,10 @@ from spectune.bench.records import dump_records
 from spectune.engines.protocol import Engine, LaunchCommand, Mismatch, Occasion
 from spectune.engines.simulated.engine import SimulatedEngine
 from spectune.errors import SpectuneError
+from spectune.search.canary import Canaries
 from spectune.search.feed import PromptFeed
-from spectune.search.launched import Launched, ServedLaunch
+from spectune.search.launched import Launched, ServedLaunch, TrialFailed
+from spectune.search.reached import Reached, read_back
 from spectune.search.records import Seconds, Status, Step, TrialRecord
 from spectune.search.virtual import VirtualLaunch
 from spectune.search.watcher import Watcher
@@ -30,14 +32,6 @@ MOST_FAILED = 0.02  # of a level's requests; with more, its figures are about th
 HANG_S = 60.0  # without a new token on a request that is being served
 STOP_GRACE_S = 8.0
 EXCERPT_BYTES = 2000
-
-
-class TrialFailed(Exception):
-    """The launch gave no measurement to use; what was measured before stays in the record."""
-
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(failure.message)
-        self.failure = failure
 
 
 @dataclass
@@ -59,14 +53,17 @@ class Trial:
         space: SearchSpace,
         engine: Engine,
         feed: PromptFeed,
+        canaries: Canaries,
         watcher: Watcher,
         occasion: Occasion,
     ) -> None:
-        self._step, self._folder, self._space = step, folder, space
+        self._step, self._folder, self._space, self._canaries = step, folder, space, canaries
         self._engine, self._feed, self._watcher, self._occasion = engine, feed, watcher, occasion
         self._spent = Account()
         self._levels: list[LevelMeasurement] = []
         self._suspect: list[Mismatch] = []
+        self._reached: tuple[Reached, ...] = ()
+        self._notes: list[str] = []
 
     async def run(self) -> TrialRecord:
         """Make the launch and return its record; the engine is gone when this returns or raises."""
@@ -75,7 +72,7 @@ class Trial:
         with self._launch() as (command, launched):
             began = launched.now()
             try:
-                await self._serve(launched)
+                await self._serve(launched, command)
             except EngineFailed as died:
                 failure = self._engine.classify(died)
             except PortHeldError as held:
@@ -99,6 +96,8 @@ class Trial:
             failure=failure,
             suspect=tuple(self._suspect),
             levels=tuple(self._levels),
+            environment_reached=self._reached,
+            notes=tuple(self._notes),
         )
 
     @contextlib.contextmanager
@@ -124,7 +123,7 @@ class Trial:
                 ServedLaunch(supervised, host=HOST, port=ports.http, log=log, hang_s=HANG_S, notes=self._watcher.notes),
             )
 
-    async def _serve(self, launched: Launched) -> None:
+    async def _serve(self, launched: Launched, command: LaunchCommand) -> None:
         began = launched.now()
         self._watcher.says("starting the engine")
         try:
@@ -133,8 +132,22 @@ class Trial:
             self._spent.startup = launched.now() - began
         files.write_json(self._folder / "server_info.json", dict(info))
         self._suspect = self._engine.mismatches(self._step.candidate, info)
+        self._read_back(launched, command)
+        self._watcher.says("asking the canaries")
+        self._notes += await self._canaries.check(launched, self._step.candidate, self._folder)
         for level in self._space.workload.levels:
             await self._measure(launched, level)
+
+    def _read_back(self, launched: Launched, command: LaunchCommand) -> None:
+        """Raise if a variable of the launch is not what the workers have."""
+        workers = launched.workers(self._engine.worker_title)
+        self._reached = read_back(command, workers, self._engine.set_by_launcher)
+        if not workers:
+            self._suspect.append(Mismatch("worker environments", "readable", "no worker process was found"))
+            return
+        lost = [reached.words for reached in self._reached if reached.workers < reached.of]
+        if lost:
+            raise TrialFailed(Failure(FailureClass.ENVIRONMENT, "; ".join(lost), ""))
 
     async def _measure(self, launched: Launched, level: Level) -> None:
         workload = self._space.workload

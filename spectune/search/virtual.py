@@ -5,16 +5,19 @@ from __future__ import annotations
 import copy
 import dataclasses
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
+from spectune.bench.canary import OUTPUT_TOKENS, Answer
 from spectune.bench.level import LevelPlan, LevelRun, StopReason
 from spectune.bench.meter import TokenMeter, acceptance_precision, throughput_precision
 from spectune.bench.prompts import TokenizedPrompt
 from spectune.bench.records import RequestRecord
 from spectune.engines.protocol import LaunchCommand
+from spectune.engines.simulated import tokens
 from spectune.engines.simulated.failing import STARTING, last_words
 from spectune.engines.simulated.fault_actions import SLOW_START_FACTOR
 from spectune.engines.simulated.faults import POINTS, Failure
@@ -22,6 +25,7 @@ from spectune.engines.simulated.profile import Profile
 from spectune.engines.simulated.start import open_launch
 from spectune.engines.simulated.virtual import ClosedLoop, VirtualEngine
 from spectune.engines.simulated.virtual_level import VirtualLevel
+from spectune.engines.simulated.workers import worker_environment
 from spectune.search.feed import PromptFeed
 from spectune.search.launched import Says
 from spectune.serving import EngineDied, StartupTimeout, Teardown
@@ -29,6 +33,7 @@ from spectune.serving import EngineDied, StartupTimeout, Teardown
 PROMPTS_READ = 96  # of the workload: the lengths and classes that stand for all of it
 FEWEST_REQUESTS = 16
 CRASHED, KILLED = 1, -9
+CANARY_PATIENCE_S = 60.0
 
 
 class VirtualLaunch:
@@ -47,6 +52,7 @@ class VirtualLaunch:
         self._command, self._launch, self._fired = open_launch(profile, command.argv, env)
         self._engine = VirtualEngine(self._launch)
         self._started_s = 0.0
+        self._passed: set[str] = set()
         self._died: EngineDied | None = None
         self._log = [
             f"SIMULATED in virtual time: profile {profile.name}, launch {self._launch.number}; no process was started",
@@ -93,6 +99,18 @@ class VirtualLaunch:
                 return run
             requests *= 2
 
+    async def answers(self, prompts: Sequence[TokenizedPrompt], *, together: bool) -> list[Answer]:  # noqa: ARG002
+        """Answer as the served form would: the same to a prompt under every configuration, unless a fault says so."""
+        failure = self._reach(("warmup", "bench"))
+        if failure is not None and failure.kind not in {"hang", "http_500"}:
+            self._dead_of(failure)
+            return []
+        return [self._answer(number, prompt, failure) for number, prompt in enumerate(prompts)]
+
+    def workers(self, title: str) -> list[Mapping[str, str]]:  # noqa: ARG002 (there are no others)
+        """Return what each worker would have been given."""
+        return [worker_environment(self._command.resolved, self._command.env)] * self._launch.setup.ranks
+
     def died(self) -> EngineDied | None:
         """Return the death a fault brought about."""
         return self._died
@@ -105,13 +123,27 @@ class VirtualLaunch:
         """Return the end of what a server would have said."""
         return "\n".join(self._log)[-max_bytes:]
 
+    def _answer(self, number: int, prompt: TokenizedPrompt, failure: Failure | None) -> Answer:
+        name, launch = prompt.prompt.prompt_id, self._launch
+        if failure is not None:
+            return Answer(name, (), error=_error_of(failure, CANARY_PATIENCE_S))
+        garbage = launch.fault("garbage_output", number) is not None
+        ids = tuple(islice(tokens.greedy(prompt.input_ids, launch.number if garbage else None), OUTPUT_TOKENS))
+        if not launch.setup.speculative:
+            return Answer(name, ids)
+        accepting = launch.fault("zero_acceptance", number) is None
+        length = launch.accept_length(prompt.prompt.prompt_class, len(prompt.input_ids)) if accepting else 1.0
+        verifies = max(1, round(len(ids) / length))
+        return Answer(name, ids, verifies, round(verifies * (length - 1.0)))
+
     def _reach(self, points: Iterable[str]) -> Failure | None:
         """Pass through points of the launch, counting their faults, up to the first that ends it."""
         decisive = self._engine.failure
         for point in points:
             for index, fault in self._launch.plan.due:
-                if fault.at == point:
+                if fault.at == point and point not in self._passed:
                     self._fired.note(index)
+            self._passed.add(point)
             if decisive is not None and decisive.at == point:
                 return decisive
         return None
@@ -129,7 +161,7 @@ class VirtualLaunch:
             self._dead_of(failure)
             return LevelRun(plan.concurrency, (), None, "stopped", warmup_converged=False, client_cpu=0.0, wall_s=0.0)
         hangs = failure.kind == "hang"
-        error = f"no new token for {plan.hang_s:g} s" if hangs else "HTTP 500: simulated internal error"
+        error = _error_of(failure, plan.hang_s)
         record = RequestRecord("0", "unknown", 1, 0, 0, 0.0, None, plan.hang_s, (), 0, 0, (), None, error)
         self._engine.clock_s += plan.hang_s if hangs else 0.0
         reason: StopReason = "hang" if hangs else "failures"
@@ -137,6 +169,12 @@ class VirtualLaunch:
             plan.concurrency, (record,) * plan.concurrency, None, reason, warmup_converged=False, client_cpu=0.0,
             wall_s=plan.hang_s,
         )  # fmt: skip
+
+
+def _error_of(failure: Failure, patience_s: float) -> str:
+    if failure.kind == "hang":
+        return f"no answer within {patience_s:g} s"
+    return "HTTP 500: simulated internal error"
 
 
 def _loop(plan: LevelPlan, sample: list[TokenizedPrompt], requests: int) -> ClosedLoop:
@@ -157,9 +195,9 @@ def _as_measured(plan: LevelPlan, level: VirtualLevel) -> LevelRun:
     meter = TokenMeter()
     for record in records:
         before = 0
-        for at, tokens in record.chunks:
-            meter.add(at, tokens - before)
-            before = tokens
+        for at, total in record.chunks:
+            meter.add(at, total - before)
+            before = total
     begin = next(
         (at for at in np.arange(0.0, min(full_until, plan.warmup_limit_s), plan.window_s / 5).tolist()
          if meter.steady(at, plan.window_s, plan.warmup_tolerance)),

@@ -13,6 +13,7 @@ from spectune.serving.failures import (
 )
 from spectune.serving.guarded import Teardown
 from spectune.serving.ports import PortBlock, PortHeldError, reserve_ports
+from spectune.serving.processes import environments
 from spectune.serving.readiness import DEFAULT_PROBE
 from spectune.serving.server import Readiness, Server
 
@@ -31,6 +32,7 @@ __all__ = [
     "Teardown",
     "classify",
     "classify_requests",
+    "environments",
     "log_tail",
     "reserve_ports",
 ]

@@ -32,6 +32,7 @@ class FailureClass(StrEnum):
     MEMORY = "memory"
     UNSUPPORTED = "unsupported"
     DRAFTER = "drafter"
+    CORRUPT = "corrupt"
     CRASH = "crash"
     HANG = "hang"
     NCCL = "nccl"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import psutil
 
@@ -24,6 +24,23 @@ def marked_processes(server_id: str) -> list[psutil.Process]:
         except (psutil.Error, OSError):
             continue  # gone meanwhile, another user's, or a zombie
     return [process for process in found if is_alive(process)]
+
+
+def environments(server_id: str, title: str) -> list[Mapping[str, str]]:
+    """Return the environments that a server's processes were started with.
+
+    Args:
+        server_id: The server's mark.
+        title: What the names of the processes begin with; at most 15 characters, the kernel keeps no more.
+    """
+    found: list[Mapping[str, str]] = []
+    for process in marked_processes(server_id):
+        try:
+            if process.name().startswith(title):
+                found.append(process.environ())
+        except (psutil.Error, OSError):
+            continue
+    return found
 
 
 def is_alive(process: psutil.Process) -> bool:

@@ -20,6 +20,7 @@ from spectune.engines.protocol import LaunchCommand, Occasion
 from spectune.engines.simulated.engine import PROFILE_FILE, SimulatedEngine
 from spectune.errors import SpectuneError
 from spectune.search import Role, Status, Step, StudyFolder, TrialRecord, open_study, run_study
+from spectune.search.canary import SAMPLED, Canaries
 from spectune.search.feed import PromptFeed
 from spectune.search.plan import Progress
 from spectune.search.study import open_prompts
@@ -103,8 +104,10 @@ def launch(file: Path, candidate: Candidate, *, number: int = 0, root: Path | No
     folder = StudyFolder(root or file.parent / "studies/one")
     step = Step(number, Role.SEARCH, candidate, "for a test")
     feed = PromptFeed(PromptStream(open_prompts(space), seed=0, start=0), engine.renderer(), chat_template=False)
+    sampled = PromptStream(open_prompts(space), seed=1).take(SAMPLED)
+    canaries = Canaries(sampled, engine, engine.renderer(), chat_template=False)
     occasion = Occasion(number, 0.0, folder.root)
-    return asyncio.run(Trial(step, folder.open_trial(step), space, engine, feed, Silent(), occasion).run())
+    return asyncio.run(Trial(step, folder.open_trial(step), space, engine, feed, canaries, Silent(), occasion).run())
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 
 from spectune.engines.protocol import Assignment, Illegal, LaunchCommand, Mismatch, Occasion, Part, Renderer, joined
 from spectune.engines.sglang import arguments
+from spectune.engines.sglang.drafting import causes_of_nothing_accepted
 from spectune.engines.sglang.interpreter import Interpreter, Tokenizer
 from spectune.engines.sglang.log_signatures import SIGNATURES
 from spectune.engines.sglang.machine import count_gpus
@@ -22,9 +23,15 @@ from spectune.engines.sglang.versions.overlap import VARIABLE as OVERLAP_VARIABL
 from spectune.engines.sglang.versions.translation import translate, unavailable
 from spectune.errors import Problem
 from spectune.serving import EngineFailed, Failure
-from spectune.space import Candidate, is_speculative
+from spectune.space import DRAFTER, Candidate, is_speculative
 
 COUPLED_VARIABLES = frozenset({f"env.{OVERLAP_VARIABLE}"})  # decides whether an older SGLang takes a tree
+SET_BY_LAUNCHER = frozenset(
+    {
+        "NCCL_CUMEM_ENABLE", "NCCL_NVLS_ENABLE", "NCCL_GRAPH_REGISTER", "CUDA_DEVICE_MAX_CONNECTIONS",
+        "TRTLLM_ENABLE_PDL", "CUDA_MODULE_LOADING",
+    }
+)  # fmt: skip
 RUNTIME_PREFIX = "runtime:"
 MODEL_ARGUMENTS = ("model-path", "tokenizer-path", "speculative-draft-model-path", "speculative-draft-model")
 # Reported in another form than they were passed in, or only meaningful to the launcher.
@@ -138,6 +145,20 @@ class SGLangEngine:
     def supervised(self, command: LaunchCommand, occasion: Occasion) -> LaunchCommand:  # noqa: ARG002 (the protocol's)
         """Let SIGTERM end the engine at once, instead of after the last running request."""
         return replace(command, env={**command.env, "SGL_FORCE_SHUTDOWN": "1"})
+
+    @property
+    def worker_title(self) -> str:
+        """Schedulers; the kernel keeps 15 characters of a name."""
+        return "sglang::schedul"
+
+    @property
+    def set_by_launcher(self) -> frozenset[str]:
+        """What `entrypoints/engine.py` sets before it spawns the schedulers (facts, section 1.3)."""
+        return SET_BY_LAUNCHER
+
+    def unaccepted(self, candidate: Candidate) -> Sequence[str]:
+        """Return why nothing that a candidate drafts may be accepted, most likely first, in words."""
+        return causes_of_nothing_accepted(str(candidate.values[ALGORITHM]), candidate.values.get(DRAFTER))
 
     def belongings(self) -> Mapping[str, str]:
         """Return nothing: the engine's version is in the study's environment."""

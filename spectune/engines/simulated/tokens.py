@@ -43,6 +43,17 @@ def answer(prompt_key: int) -> Iterator[int]:
         yield (state >> 33) % VOCABULARY
 
 
+def greedy(input_ids: Sequence[int], garbled: int | None) -> Iterator[int]:
+    """Yield the ids of the answer to a prompt for ever; of a launch that gives garbage, other ones for each launch.
+
+    Args:
+        input_ids: The prompt.
+        garbled: Number of the launch if it gives garbage.
+    """
+    key = key_of(input_ids)
+    return answer(key if garbled is None else key ^ (0x5BD1E995 * (garbled + 1)))
+
+
 def key_of(input_ids: Sequence[int]) -> int:
     """Return a number that stands for a prompt."""
     return zlib.crc32(repr(tuple(input_ids)).encode())

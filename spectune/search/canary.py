@@ -1,0 +1,114 @@
+"""The canaries of a study: asked of every launch before it is measured, compared with the first baseline's answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from spectune import files
+from spectune.analysis import canary as judging
+from spectune.bench.canary import EASY, Answer
+from spectune.bench.prompts import Prompt
+from spectune.engines.protocol import Engine, Renderer
+from spectune.errors import SpectuneError
+from spectune.search.feed import render
+from spectune.search.launched import Launched, TrialFailed
+from spectune.serving import Failure, FailureClass, classify_requests
+from spectune.space import Candidate
+
+SAMPLED = 6  # of the workload's prompts
+SEED = 1  # another order than the one the levels go through
+FILE = "canary.json"
+EXCERPT_BYTES = 2000
+
+
+class Canaries:
+    """The same questions for every launch of a study."""
+
+    def __init__(self, sampled: Sequence[Prompt], engine: Engine, renderer: Renderer, *, chat_template: bool) -> None:
+        """Render the questions.
+
+        Args:
+            sampled: Prompts of the workload; an easy one is added to them.
+            engine: What is asked.
+            renderer: Its tokenizer.
+            chat_template: Whether the prompts go through it.
+        """
+        self._engine = engine
+        self._prompts = render(renderer, [*sampled, EASY], chat_template=chat_template)
+        self._baseline: tuple[Sequence[Answer], Sequence[Answer]] | None = None
+
+    def remember(self, trial_folder: Path) -> None:
+        """Take the answers of an earlier baseline as those to compare with, where they can be read."""
+        try:
+            content = files.read_json(trial_folder / FILE)
+            together, alone = ([Answer.from_json(entry) for entry in content[key]] for key in ("together", "alone"))
+        except (SpectuneError, KeyError, TypeError, ValueError):
+            return
+        self._baseline = together, alone
+
+    async def check(self, launched: Launched, candidate: Candidate, trial_folder: Path) -> list[str]:
+        """Ask a launch; returns what is worth knowing of its answers.
+
+        Raises:
+            EngineFailed: The engine died of it.
+            TrialFailed: It does not answer, answers rubbish, or accepts nothing.
+        """
+        together = await self._asked(launched, together=True)
+        alone: list[Answer] = []
+        if not candidate.speculative and self._baseline is None:
+            alone = await self._asked(launched, together=False)
+            self._baseline = together, alone
+        kept = {"together": together, "alone": alone}
+        content = {name: [answer.to_json() for answer in answers] for name, answers in kept.items()}
+        files.write_json(trial_folder / FILE, {"schema": 1, **content})
+        notes = self._compared(together)
+        if candidate.speculative:
+            self._accepts(together, candidate)
+        return notes
+
+    async def _asked(self, launched: Launched, *, together: bool) -> list[Answer]:
+        answers = await launched.answers(self._prompts, together=together)
+        if (died := launched.died()) is not None:
+            raise died
+        errors = [answer.error for answer in answers if answer.error is not None]
+        if errors:
+            excerpt = launched.log_tail(EXCERPT_BYTES)
+            silent = all("no answer within" in error for error in errors)
+            raise TrialFailed(classify_requests(errors, "the canary", len(answers), hangs=silent, excerpt=excerpt))
+        if not any(answer.output_ids for answer in answers):
+            raise _failed(FailureClass.CORRUPT, "every greedy answer is empty")
+        return answers
+
+    def _compared(self, answers: Sequence[Answer]) -> list[str]:
+        """Return how the answers agree with the baseline's; nothing where all are the same.
+
+        Raises:
+            TrialFailed: They are corrupt.
+        """
+        if self._baseline is None:
+            return []
+        baseline, again = self._baseline
+        found = judging.agreement(answers, baseline, again or None)
+        if found.corrupt:
+            raise _failed(FailureClass.CORRUPT, f"{found.words}: this is corruption, not numeric drift")
+        if judging.repeats_itself(answers, baseline):
+            raise _failed(FailureClass.CORRUPT, "most greedy answers repeat themselves, and the baseline's do not")
+        return [] if found.same == found.answers else [found.words]
+
+    def _accepts(self, answers: Sequence[Answer], candidate: Candidate) -> None:
+        """Raise if the drafter is running for nothing."""
+        length = judging.accept_length(answers)
+        if length is None or length > judging.NOTHING_ACCEPTED:
+            return
+        verifies = sum(answer.verifies for answer in answers)
+        causes = "; ".join(f"({n}) {cause}" for n, cause in enumerate(self._engine.unaccepted(candidate), start=1))
+        raise _failed(
+            FailureClass.DRAFTER,
+            f"accept length {length:.2f} after {verifies} verifies, one of seven prompts being easy: nothing that is "
+            f"drafted is accepted. Likely causes, in this order: {causes}",
+        )
+
+
+def _failed(kind: FailureClass, message: str) -> TrialFailed:
+    return TrialFailed(Failure(kind, message, ""))

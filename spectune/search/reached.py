@@ -1,0 +1,54 @@
+"""Whether the variables of a launch reached the processes that do the work."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from spectune.engines.protocol import LaunchCommand
+
+
+@dataclass(frozen=True)
+class Reached:
+    """One variable, read back from every worker's own environment.
+
+    Attributes:
+        name: Of the variable.
+        wanted: Its value; None for one that must be absent.
+        workers: Workers in which it is as wanted.
+        of: All workers.
+    """
+
+    name: str
+    wanted: str | None
+    workers: int
+    of: int
+
+    @property
+    def words(self) -> str:
+        """Return it as a sentence without a full stop."""
+        value = f"{self.name} unset" if self.wanted is None else f"{self.name}={self.wanted}"
+        return f"{value} reached {self.workers} of {self.of} workers"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return an entry of `environment_reached` in `result.json`."""
+        return asdict(self)
+
+
+def read_back(
+    command: LaunchCommand, workers: Sequence[Mapping[str, str]], set_by_launcher: Collection[str]
+) -> tuple[Reached, ...]:
+    """Compare a launch's variables with its workers' environments.
+
+    Args:
+        command: The launch.
+        workers: The environment of each worker.
+        set_by_launcher: Variables that the engine's launcher adds by itself: their presence proves nothing.
+    """
+    absent = [name for name in command.unset if name not in set_by_launcher]
+    wanted: list[tuple[str, str | None]] = [*sorted(command.env.items()), *((name, None) for name in absent)]
+    return tuple(
+        Reached(name, value, sum(worker.get(name) == value for worker in workers), len(workers))
+        for name, value in wanted
+    )
