@@ -8,7 +8,7 @@ from pathlib import Path
 
 from spectune.search import StudyFolder
 
-PARTS = ("startup", "measuring", "shutdown", "own", "total")
+PARTS = ("startup", "checking", "measuring", "shutdown", "own", "total")
 LIMIT_S = 1.5
 
 

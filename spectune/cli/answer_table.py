@@ -121,7 +121,8 @@ def _account(summary: Mapping[str, Any]) -> str:
     kind = "simulated " if summary["simulated"] else ""
     return (
         f"{reason}; {kind}{clock(seconds['total'])}: engine start-up {clock(seconds['startup'])}, "
-        f"measuring {clock(seconds['measuring'])}, shutdown {clock(seconds['shutdown'])}, own {seconds['own']:.1f} s"
+        f"checks {clock(seconds['checking'])}, measuring {clock(seconds['measuring'])}, "
+        f"shutdown {clock(seconds['shutdown'])}, own {seconds['own']:.1f} s"
     )
 
 

@@ -176,6 +176,7 @@ def _tiles(told: Summary, trials: Sequence[Any], rows: Sequence[Any]) -> list[tu
 def _cost(seconds: Mapping[str, float]) -> list[Part]:
     names = {
         "startup": "engine start-up",
+        "checking": "checking its answers",
         "measuring": "measuring",
         "shutdown": "engine shutdown",
         "own": "spectune itself",

@@ -15,6 +15,7 @@ from spectune.serving import Failure, FailureClass
 from spectune.space import Candidate
 
 SCHEMA = 1
+REQUIRED_SECONDS = ("startup", "measuring", "shutdown", "total")
 
 
 class Role(StrEnum):
@@ -51,11 +52,12 @@ class Seconds:
     measuring: float
     shutdown: float
     total: float
+    checking: float = 0.0
 
     @property
     def own(self) -> float:
-        """Seconds that were neither the engine's start-up or shutdown nor a measurement."""
-        return self.total - self.startup - self.measuring - self.shutdown
+        """Seconds in which the engine neither started, was checked, was measured nor ended."""
+        return self.total - self.startup - self.checking - self.measuring - self.shutdown
 
 
 @dataclass(frozen=True)
@@ -131,9 +133,8 @@ class TrialRecord:
         """
         check_schema(content, source)
         try:
-            seconds = {
-                name: _number(content["seconds"][name]) for name in ("startup", "measuring", "shutdown", "total")
-            }
+            seconds = {name: _number(content["seconds"][name]) for name in REQUIRED_SECONDS}
+            seconds["checking"] = _number(content["seconds"].get("checking", 0.0))
             failure = None
             if content["failure_class"] is not None:
                 failure = Failure(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -39,6 +39,7 @@ class Account:
     """Where the time of a launch goes, in seconds."""
 
     startup: float = 0.0
+    checking: float = 0.0
     measuring: float = 0.0
     shutdown: float = 0.0
 
@@ -90,7 +91,7 @@ class Trial:
             why=self._step.why,
             started_at=started_at,
             status=Status.FAILED if failure else Status.SUSPECT if self._suspect else Status.OK,
-            seconds=Seconds(self._spent.startup, self._spent.measuring, self._spent.shutdown, total),
+            seconds=Seconds(total=total, **asdict(self._spent)),
             command=command,
             prompts_end=self._feed.position,
             failure=failure,
@@ -134,7 +135,11 @@ class Trial:
         self._suspect = self._engine.mismatches(self._step.candidate, info)
         self._read_back(launched, command)
         self._watcher.says("asking the canaries")
-        self._notes += await self._canaries.check(launched, self._step.candidate, self._folder)
+        began = launched.now()
+        try:
+            self._notes += await self._canaries.check(launched, self._step.candidate, self._folder)
+        finally:
+            self._spent.checking = launched.now() - began
         for level in self._space.workload.levels:
             await self._measure(launched, level)
 
