@@ -182,6 +182,10 @@ class Engine(Protocol):
         """Variables the engine's launcher sets for its workers whatever it was given itself."""
         ...
 
+    def start_allowance_s(self, candidate: Candidate) -> float:
+        """Return how many seconds longer than a plain launch a candidate's may take to start."""
+        ...
+
     def unaccepted(self, candidate: Candidate) -> Sequence[str]:
         """Return why nothing that a candidate drafts may be accepted, most likely first, in words."""
         ...

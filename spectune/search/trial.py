@@ -128,7 +128,8 @@ class Trial:
         began = launched.now()
         self._watcher.says("starting the engine")
         try:
-            info = await launched.start(self._space.engine.startup_timeout, self._watcher.says)
+            within = self._space.engine.startup_timeout + self._engine.start_allowance_s(self._step.candidate)
+            info = await launched.start(within, self._watcher.says)
         finally:
             self._spent.startup = launched.now() - began
         files.write_json(self._folder / "server_info.json", dict(info))

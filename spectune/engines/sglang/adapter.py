@@ -11,7 +11,7 @@ from typing import Any
 
 from spectune.engines.protocol import Assignment, Illegal, LaunchCommand, Mismatch, Occasion, Part, Renderer, joined
 from spectune.engines.sglang import arguments
-from spectune.engines.sglang.drafting import causes_of_nothing_accepted
+from spectune.engines.sglang.drafting import capture_allowance_s, causes_of_nothing_accepted
 from spectune.engines.sglang.interpreter import Interpreter, Tokenizer
 from spectune.engines.sglang.log_signatures import SIGNATURES
 from spectune.engines.sglang.machine import count_gpus
@@ -155,6 +155,10 @@ class SGLangEngine:
     def set_by_launcher(self) -> frozenset[str]:
         """What `entrypoints/engine.py` sets before it spawns the schedulers (facts, section 1.3)."""
         return SET_BY_LAUNCHER
+
+    def start_allowance_s(self, candidate: Candidate) -> float:
+        """Return how many seconds longer than a plain launch a candidate's may take to start."""
+        return capture_allowance_s(self._complete(candidate.arguments))
 
     def unaccepted(self, candidate: Candidate) -> Sequence[str]:
         """Return why nothing that a candidate drafts may be accepted, most likely first, in words."""
