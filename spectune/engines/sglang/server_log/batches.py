@@ -1,0 +1,103 @@
+"""Decode and prefill lines: counted all, kept as an even sample when there are very many."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from spectune.engines.sglang.server_log.facts import DecodeInterval, Prefills
+from spectune.engines.sglang.server_log.lines import Message
+
+MOST_INTERVALS = 20_000
+"""Decode intervals that are kept; of more lines every second, fourth, … one."""
+
+_DECODE = re.compile(
+    r"^Decode batch\b.*?#running-req: (?P<running>\d+)(?:.*?token usage: (?P<usage>[\d.]+))?"
+    r"(?:.*?accept len: (?P<accept>[\d.]+))?(?:.*?\b(?P<device>cuda|cpu|\w+) graph: (?P<graph>True|False))?"
+    r".*?gen throughput \(token/s\): (?P<speed>[\d.]+)(?:.*?#queue-req: (?P<queued>\d+))?"
+)
+_PREFILL = re.compile(
+    r"^Prefill batch\b.*?#new-seq: (\d+), #new-token: (\d+), #cached-token: (\d+)(?:.*?#queue-req: (\d+))?"
+)
+
+
+class Batches:
+    """Collects them; `seen` says whether there was one."""
+
+    def __init__(self) -> None:
+        self.seen = False
+        self._decode: list[DecodeInterval] = []
+        self._stride = 1
+        self._lines = self._eager = self._most_running = self._most_queued = 0
+        self._peak_usage: float | None = None
+        self._prefills = [0, 0, 0, 0, 0]
+        self._decoding: dict[str, bool] = {}  # rank → no prefill since its last decode line
+        self._stamp, self._time_s = "", None
+
+    def note(self, message: Message) -> None:
+        """Take up a line, if it is whole enough to mean something."""
+        if message.text.startswith("Decode batch"):
+            self._note_decode(message)
+        elif (found := _PREFILL.match(message.text)) is not None:
+            self.seen = True
+            if message.rank in self._decoding:
+                self._decoding[message.rank] = False
+            requests, new, cached, queued = (int(value or 0) for value in found.groups())
+            for index, value in enumerate((1, requests, new, cached)):
+                self._prefills[index] += value
+            self._prefills[4] = max(self._prefills[4], queued)
+
+    def facts(self) -> dict[str, Any]:
+        """Return the fields of `ServerFacts` that come from these lines."""
+        return {
+            "decode": tuple(self._decode),
+            "decode_lines": self._lines,
+            "eager_lines": self._eager,
+            "most_running": self._most_running,
+            "most_queued": max(self._most_queued, self._prefills[4]),
+            "peak_usage": self._peak_usage,
+            "prefills": Prefills(*self._prefills),
+        }
+
+    def _note_decode(self, message: Message) -> None:
+        found = _DECODE.match(message.text)
+        if found is None:
+            return
+        self.seen = True
+        running, usage, accept, device, graph, speed, queued = found.groups()
+        interval = DecodeInterval(
+            time_s=self._time_of(message),
+            rank=message.rank,
+            running=int(running),
+            accept_length=_number(accept),
+            tok_s=_number(speed) or 0.0,
+            in_graph=None if graph is None or device == "cpu" else graph == "True",
+            queued=int(queued or 0),
+            usage=_number(usage),
+            first=message.rank not in self._decoding,
+            pure=self._decoding.get(message.rank, False),
+        )
+        self._decoding[message.rank] = True
+        self._lines += 1
+        self._eager += interval.in_graph is False
+        self._most_running = max(self._most_running, interval.running)
+        self._most_queued = max(self._most_queued, interval.queued)
+        if interval.usage is not None:
+            self._peak_usage = max(self._peak_usage or 0.0, interval.usage)
+        if interval.first or self._lines % self._stride == 0:
+            self._decode.append(interval)
+        if len(self._decode) >= 2 * MOST_INTERVALS:
+            self._stride *= 2
+            self._decode = [one for index, one in enumerate(self._decode) if one.first or index % 2]
+
+    def _time_of(self, message: Message) -> float | None:
+        if message.stamp != self._stamp:  # many lines share a second
+            self._stamp, self._time_s = message.stamp, message.time_s
+        return self._time_s
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return None

@@ -1,0 +1,140 @@
+"""Collects the facts of one start, message by message, in SGLang's formats of 0.5.6 to 0.5.23."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from dataclasses import replace
+from typing import Any
+
+from spectune.engines.sglang.server_log.arguments import parse_server_args
+from spectune.engines.sglang.server_log.batches import Batches
+from spectune.engines.sglang.server_log.facts import ServerFacts, Weights
+from spectune.engines.sglang.server_log.graphs import Graphs
+from spectune.engines.sglang.server_log.lines import Message
+
+MOST_SENTENCES, MOST_ERRORS = 40, 20
+SENTENCE_CHARS = 400
+
+_ARGUMENTS = "server_args="
+_READY = "The server is fired up and ready to roll!"
+_LIMITS = re.compile(r"\bmax_total_num_tokens=(\d+), .*?max_running_requests=(\d+)(?:, context_len=(\d+))?")
+_WEIGHTS_END = re.compile(r"^Load weight end\. .*?type=(\w+)")
+_SECONDS = re.compile(r"elapsed(?: ?[=:] ?)([\d.]+)")
+_MEMORY = re.compile(r"mem usage=(-?[\d.]+)")
+_RETRACTED = re.compile(r"KV cache pool is full\. Retract requests\. #retracted_reqs: (\d+)")
+_ERROR = re.compile(
+    r"^(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)\b(?:: |$)|^Scheduler hit an exception|CUDA out of memory|"
+    r"^Received sigquit|crashed with exit code|watchdog timeout|Capture (?:cuda|CUDA) graph failed"
+)
+_REWRITTEN = re.compile(
+    r"(?:is|are) set to|reset to|overrid|(?:is|are) (?:forcibly )?disabled|^Disabl(?:e|ing) |adjusted|"
+    r"chang(?:e|ing) page_size|[Ff]all(?:ing|s)? back|attention backend|backend by default|is forced|runner backend"
+)
+
+
+class Gathering:
+    """What is known so far."""
+
+    def __init__(self, rewritten: list[str] | None = None) -> None:
+        self._arguments: dict[str, Any] = {}
+        self._rewritten = rewritten or []
+        self._afterwards: list[str] = []  # sentences of the launcher that belong to a start to come
+        self._weights: dict[tuple[str, int], Weights] = {}
+        self._loading: dict[str, float | None] = {}
+        self._limits: dict[str, int] = {}
+        self._graphs = Graphs()
+        self._batches = Batches()
+        self._errors: deque[str] = deque(maxlen=MOST_ERRORS)
+        self._retractions = 0
+        self._ready = False
+
+    @property
+    def says_something(self) -> bool:
+        """Whether a server has been heard of at all."""
+        return bool(self._arguments or self._limits or self._weights or self._batches.seen)
+
+    def begins_anew(self, message: Message) -> bool:
+        """Whether a message is the arguments of another start than the one being gathered."""
+        return message.text.startswith(_ARGUMENTS) and bool(
+            self._errors or self._limits or self._weights or self._batches.seen
+        )
+
+    def successor(self) -> Gathering:
+        """Return the gathering of the next start, with what its launcher said before its arguments."""
+        return Gathering(self._afterwards)
+
+    def note_batch(self, message: Message) -> None:
+        """Take up a decode or prefill line."""
+        self._batches.note(message)
+
+    def note(self, message: Message) -> None:
+        """Take up any other line."""
+        text = message.text
+        if text.startswith(_ARGUMENTS):
+            self._arguments = parse_server_args(text.removeprefix(_ARGUMENTS))
+        elif text.startswith("Load weight "):
+            self._note_weights(message)
+        elif (limits := _LIMITS.search(text)) is not None:
+            self._note_limits(*limits.groups())
+        elif (retracted := _RETRACTED.search(text)) is not None:
+            self._retractions += int(retracted.group(1))
+        elif self._graphs.note(message):
+            pass
+        elif _ERROR.search(text):
+            self._errors.append(text[:SENTENCE_CHARS])
+        elif text.startswith(_READY):
+            self._ready = True
+        elif message.stamp and _REWRITTEN.search(text):
+            sentences = self._afterwards if self._ready or self._errors else self._rewritten
+            if text not in sentences and len(sentences) < MOST_SENTENCES:
+                sentences.append(text[:SENTENCE_CHARS])
+
+    def facts(self) -> ServerFacts:
+        """Return what was gathered."""
+        facts = ServerFacts(
+            arguments=self._arguments,
+            rewritten=tuple(self._rewritten),
+            weights=self._models(),
+            kv_tokens=self._limits.get("kv_tokens"),
+            max_running_requests=self._limits.get("max_running_requests"),
+            context_length=self._limits.get("context_length"),
+            retractions=self._retractions,
+            errors=tuple(self._errors),
+            ready=self._ready,
+            **self._batches.facts(),
+        )
+        return replace(facts, captures=self._graphs.captures(speculative=facts.speculative))
+
+    def _note_weights(self, message: Message) -> None:
+        if message.text.startswith("Load weight begin"):
+            self._loading[message.rank] = message.time_s
+        elif (end := _WEIGHTS_END.match(message.text)) is not None:
+            began, ended = self._loading.pop(message.rank, None), message.time_s
+            counted = None if began is None or ended is None else ended - began
+            said, memory = _SECONDS.search(message.text), _MEMORY.search(message.text)
+            index = sum(rank == message.rank for rank, _ in self._weights)
+            self._weights[message.rank, index] = Weights(
+                end.group(1), float(said.group(1)) if said else counted, float(memory.group(1)) if memory else None
+            )
+
+    def _note_limits(self, kv_tokens: str, running: str, context: str | None) -> None:
+        given = {"kv_tokens": int(kv_tokens), "max_running_requests": int(running)}
+        if context is not None:
+            given["context_length"] = int(context)
+        for name, value in given.items():
+            self._limits[name] = min(self._limits.get(name, value), value)
+
+    def _models(self) -> tuple[Weights, ...]:
+        """One entry a model: what the slowest and fullest rank says."""
+        models: dict[int, list[Weights]] = {}
+        for (_, index), weights in self._weights.items():
+            models.setdefault(index, []).append(weights)
+        return tuple(
+            Weights(
+                every[0].architecture,
+                max((w.seconds for w in every if w.seconds is not None), default=None),
+                max((w.memory_gb for w in every if w.memory_gb is not None), default=None),
+            )
+            for _, every in sorted(models.items())
+        )

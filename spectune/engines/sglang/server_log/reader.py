@@ -1,0 +1,85 @@
+"""Reads a log from start to end once, and keeps what one start of the server says."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from spectune.engines.sglang.server_log.facts import ServerFacts
+from spectune.engines.sglang.server_log.gathering import Gathering
+from spectune.engines.sglang.server_log.lines import messages, raw_lines
+from spectune.errors import SpectuneError
+
+MOST_STARTS = 32
+"""Starts that are kept of a log that has more: the last ones."""
+
+_TELLING = re.compile(
+    rb"server_args=|Load weight |apture |max_total_num_tokens=|fired up|Retract|rror|xception|OutOfMemory|"
+    rb"disabl|Disabl|overrid|verrid|reset to|changing|change page_size|adjusted|fall|Fall|ackend|forc|instead"
+)
+_OTHER_ENGINES = {
+    "vLLM": re.compile(rb"\bvllm\b|\bVLLM_"),
+    "llama.cpp": re.compile(rb"llama_model_loader|llama_context|llama_init|\bggml_"),
+    "TensorRT-LLM": re.compile(rb"TensorRT-LLM|tensorrt_llm"),
+    "Text Generation Inference": re.compile(rb"text_generation_(?:launcher|router)"),
+}
+_SNIFFED_BYTES = 1 << 16
+
+
+def read_server_log(path: Path) -> ServerFacts:
+    """Return the facts of the last start in a log, see `read_server_logs`."""
+    return read_server_logs(path)[-1]
+
+
+def read_server_logs(path: Path) -> tuple[ServerFacts, ...]:
+    """Return the facts of every start in a log, of at most the last `MOST_STARTS`, in order.
+
+    Time is linear in the size of the log, memory bounded whatever it holds.
+
+    Raises:
+        SpectuneError: When it cannot be read, or is no log of an SGLang server.
+    """
+    if path.exists() and not path.is_file() and not path.is_fifo():
+        raise SpectuneError(f"{path} is {'a folder' if path.is_dir() else 'no file'}; --log takes a server's log")
+    try:
+        with path.open("rb", buffering=_SNIFFED_BYTES) as file:
+            head = file.peek(_SNIFFED_BYTES)[:_SNIFFED_BYTES]
+            found = tuple(starts(file))
+    except OSError as error:
+        raise SpectuneError(f"{path} cannot be read: {error.strerror or error}") from error
+    if not found:
+        raise SpectuneError(f"{path} is no log of an SGLang server: {_what_it_is(head)}")
+    return found
+
+
+def starts(file: BinaryIO) -> Iterator[ServerFacts]:
+    """Yield the facts of every start in an open log that says anything about a server."""
+    kept: deque[ServerFacts] = deque(maxlen=MOST_STARTS)
+    gathering = Gathering()
+    for raw in raw_lines(file):
+        if b" batch" in raw:
+            for message in messages(raw):
+                gathering.note_batch(message)
+        elif b" HTTP/1." not in raw and _TELLING.search(raw):
+            for message in messages(raw):
+                if gathering.begins_anew(message):
+                    kept.append(gathering.facts())
+                    gathering = gathering.successor()
+                gathering.note(message)
+    if gathering.says_something:
+        kept.append(gathering.facts())
+    yield from (facts for facts in kept if facts != ServerFacts())
+
+
+def _what_it_is(head: bytes) -> str:
+    if not head.strip():
+        return "it is empty"
+    for name, pattern in _OTHER_ENGINES.items():
+        if pattern.search(head):
+            return f"it looks like one of {name}"
+    if b"\0" in head:
+        return "it is binary"
+    return "it has neither a server_args= line nor a decode or prefill line"
