@@ -159,6 +159,41 @@ def breakeven(
     )  # fmt: skip
 
 
+@app.command()
+def diagnose(
+    log: Annotated[Path | None, typer.Option("--log", metavar="FILE", help="The server's log, of any size.")] = None,
+    url: Annotated[
+        str | None, typer.Option("--url", metavar="URL", help="A running server, such as http://localhost:30000.")
+    ] = None,
+    baseline: Annotated[
+        float | None, typer.Option("--baseline", metavar="TOK_S", help="Speed of one request without speculation.")
+    ] = None,
+    concurrency: Annotated[
+        int | None,
+        typer.Option("--concurrency", min=1, help="Running requests the baseline was measured at; 1 unless said."),
+    ] = None,
+    verify_ms: Annotated[
+        float | None, typer.Option("--verify-ms", metavar="MS", help="Time of one verify, to check the cycle against.")
+    ] = None,
+    probe: Annotated[
+        bool, typer.Option("--probe", help="With --url: send 8 short requests, one after the other, and measure them.")
+    ] = False,
+    api_key_env: Annotated[
+        str | None,
+        typer.Option("--api-key-env", metavar="NAME", help="Variable with the API key, instead of SGLANG_API_KEY."),
+    ] = None,
+    json_output: JsonFlag = False,
+) -> None:
+    """Say why a server that already runs is slow, from its log or its own words, without launching anything."""
+    from spectune.cli.diagnosing import run_diagnose
+
+    done = run_diagnose(
+        log=log, url=url, baseline=baseline, concurrency=concurrency, verify_ms=verify_ms, probing=probe,
+        api_key_env=api_key_env, as_json=json_output,
+    )  # fmt: skip
+    raise typer.Exit(done)
+
+
 @app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 def explain(
     command: Annotated[

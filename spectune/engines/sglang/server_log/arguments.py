@@ -1,6 +1,6 @@
 """The `server_args=` line as a mapping, without evaluating it.
 
-Up to 0.5.19 it is `ServerArgs(name=value, …)`, later a dict. Values are Python literals except where SGLang prints
+Up to 0.5.18 it is `ServerArgs(name=value, …)`, later a dict. Values are Python literals except where SGLang prints
 objects; those stay text. A line that was cut gives the arguments before the cut.
 """
 

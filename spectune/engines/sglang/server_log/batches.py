@@ -32,7 +32,8 @@ class Batches:
         self._peak_usage: float | None = None
         self._prefills = [0, 0, 0, 0, 0]
         self._decoding: dict[str, bool] = {}  # rank → no prefill since its last decode line
-        self._stamp, self._time_s = "", None
+        self._stamp = ""
+        self._time_s: float | None = None
 
     def note(self, message: Message) -> None:
         """Take up a line, if it is whole enough to mean something."""

@@ -26,7 +26,6 @@ _OTHER_ENGINES = {
     "TensorRT-LLM": re.compile(rb"TensorRT-LLM|tensorrt_llm"),
     "Text Generation Inference": re.compile(rb"text_generation_(?:launcher|router)"),
 }
-_SNIFFED_BYTES = 1 << 16
 
 
 def read_server_log(path: Path) -> ServerFacts:
@@ -42,11 +41,11 @@ def read_server_logs(path: Path) -> tuple[ServerFacts, ...]:
     Raises:
         SpectuneError: When it cannot be read, or is no log of an SGLang server.
     """
-    if path.exists() and not path.is_file() and not path.is_fifo():
-        raise SpectuneError(f"{path} is {'a folder' if path.is_dir() else 'no file'}; --log takes a server's log")
     try:
-        with path.open("rb", buffering=_SNIFFED_BYTES) as file:
-            head = file.peek(_SNIFFED_BYTES)[:_SNIFFED_BYTES]
+        if path.exists() and not path.is_file() and not path.is_fifo():
+            raise SpectuneError(f"{path} is {'a folder' if path.is_dir() else 'no file'}, not the log of a server")
+        with path.open("rb") as file:
+            head = file.peek()
             found = tuple(starts(file))
     except OSError as error:
         raise SpectuneError(f"{path} cannot be read: {error.strerror or error}") from error
@@ -82,4 +81,6 @@ def _what_it_is(head: bytes) -> str:
             return f"it looks like one of {name}"
     if b"\0" in head:
         return "it is binary"
+    if b"sglang" in head:
+        return "it ends before the server's arguments were known"
     return "it has neither a server_args= line nor a decode or prefill line"

@@ -1,0 +1,124 @@
+"""Causes that lie in what the drafter gets accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from spectune.analysis.acceptance import constant_acceptance_length
+from spectune.analysis.diagnosis.case import Action, Case, Cause, Cost
+
+NOTHING_ACCEPTED = 1.05
+"""At or below this accept length a drafter is misconfigured, not weak (sglang#21272)."""
+IDLE_TAIL = 0.1
+"""A draft position that accepts more rarely than this is not worth its step."""
+WASTEFUL_TREE = 4
+"""Verified tokens per emitted one from which a tree is called too large."""
+
+_PLAIN_EAGLE = frozenset({"EAGLE", "NEXTN"})
+_NO_SPECULATION = Action("launch without the --speculative-* arguments until then", Cost.FLAG)
+_USE_EAGLE3 = Action("launch with --speculative-algorithm EAGLE3", Cost.FLAG)
+_CHECK_CONFIG = Action(
+    "read `architectures` in the drafter's config.json: with Eagle3 in it, launch with --speculative-algorithm EAGLE3",
+    Cost.FLAG,
+)
+_CHECK_WEIGHTS = Action("check the norms of the drafter's weights, the fusion weight fc first", Cost.MEASUREMENT)
+_LOAD_AGAIN = Action("restart from a complete checkpoint", Cost.RESTART)
+_RIGHT_DRAFTER = Action("take a drafter made for exactly this base model and its chat template", Cost.DRAFTER)
+
+
+def nothing_accepted(case: Case) -> Iterator[Cause]:
+    """An accept length of 1.0: the drafter runs, and nothing of it is ever accepted; causes in order of likelihood."""
+    running, length = case.running, case.accept_length
+    if length is not None and length > NOTHING_ACCEPTED:
+        return
+    eagle3 = "eagle3" in (running.draft_architecture or "").lower()
+    if eagle3 and running.algorithm in _PLAIN_EAGLE:
+        evidence = (
+            f"the drafter is a {running.draft_architecture}, the algorithm {running.algorithm}: only EAGLE3 gives it "
+            "the hidden states it was trained on" + ("" if length is None else f"; accept length {length:.2f}")
+        )
+        yield Cause("wrong_algorithm", case.behind, evidence, (_USE_EAGLE3,))
+        return
+    if length is None:
+        return
+    seen = f"accept length {length:.2f}: nothing the drafter proposes is accepted"
+    if running.algorithm == "NGRAM":
+        yield Cause("nothing_to_copy", case.behind, f"{seen}; this traffic repeats nothing", (_NO_SPECULATION,))
+        return
+    if running.algorithm in _PLAIN_EAGLE and running.draft_architecture is None:
+        evidence = f"{seen}; an EAGLE-3 drafter under {running.algorithm} does exactly this, without an error"
+        yield Cause("wrong_algorithm", case.behind, evidence, (_CHECK_CONFIG,))
+    evidence = f"{seen}; a drafter whose weights are zero or were not all loaded does this"
+    yield Cause("zero_drafter", case.behind, evidence, (_CHECK_WEIGHTS, _LOAD_AGAIN))
+    evidence = f"{seen}; a drafter made for another base model or vocabulary does this"
+    yield Cause("foreign_drafter", case.behind, evidence, (_RIGHT_DRAFTER,))
+
+
+def below_break_even(case: Case) -> Iterator[Cause]:
+    """Something is accepted, and less than speculation costs."""
+    length, needed, load = case.accept_length, case.break_even, case.load
+    if length is None or needed is None or load is None or length <= NOTHING_ACCEPTED or length >= needed:
+        return
+    bound = case.running.bound
+    evidence = (
+        f"accept length {length:.2f}, but break-even is {case.baseline_tok_s:g} tok/s × {load.cycle_ms:.1f} ms = "
+        f"{needed:.2f}"
+    )
+    actions = [_NO_SPECULATION]
+    if bound is not None and needed >= bound:
+        evidence += f", and this launch reaches {bound} at most: no drafter makes it pay at this cycle"
+        actions.append(Action("shorten the cycle, or draft more steps if acceptance is high", Cost.FLAG))
+    else:
+        most = "" if bound is None else f" of {bound} possible"
+        actions += [
+            Action(f"try a drafter that reaches more than {needed:.2f}{most} on this traffic", Cost.DRAFTER),
+            Action(f"train the drafter further: {needed - length:.2f} more per verify are needed", Cost.TRAINING),
+        ]
+    yield Cause("weak_drafter", case.behind, evidence, tuple(actions))
+
+
+def too_many_steps(case: Case) -> Iterator[Cause]:
+    """Draft positions at the end of a chain that accept next to nothing."""
+    running, length = case.running, case.accept_length
+    steps = running.num_steps or 0
+    if length is None or not running.stepwise or running.tree or steps < 2 or length <= NOTHING_ACCEPTED:
+        return
+    each = _acceptance(length, steps)
+    if each**steps >= IDLE_TAIL:
+        return
+    kept = max(step for step in range(1, steps + 1) if step == 1 or each**step >= IDLE_TAIL)
+    evidence = (
+        f"{steps} steps for an accept length of {length:.2f}: if every position accepts alike, step {steps} is "
+        f"accepted in {each**steps:.1%} of the cycles, and {kept} of them give "
+        f"{constant_acceptance_length(each, kept):.2f}"
+    )
+    advice = f"launch with --speculative-num-steps {kept} --speculative-num-draft-tokens {kept + 1}"
+    yield Cause("too_many_steps", None, evidence, (Action(advice, Cost.FLAG),))
+
+
+def tree_too_large(case: Case) -> Iterator[Cause]:
+    """A draft tree verifies many tokens for each it emits, times the batch."""
+    running, length, load = case.running, case.accept_length, case.load
+    tokens, batch = running.num_draft_tokens, None if load is None else load.running
+    if not running.tree or tokens is None or length is None or length <= NOTHING_ACCEPTED:
+        return
+    if batch is not None and batch > 1:
+        evidence = (
+            f"a tree of {tokens} draft tokens × {batch} requests verifies {tokens * batch} tokens a cycle and keeps "
+            f"{length * batch:.0f}; trees pay at one request, not in a batch"
+        )
+        action = Action("launch with --speculative-eagle-topk 1 and 2 or 3 steps for this load", Cost.FLAG)
+        yield Cause("tree_in_a_batch", None, evidence, (action,))
+    elif tokens > WASTEFUL_TREE * length:
+        evidence = f"{tokens} draft tokens are verified for {length:.2f} that are kept"
+        action = Action(f"launch with fewer --speculative-num-draft-tokens than {tokens}", Cost.FLAG)
+        yield Cause("tree_too_large", None, evidence, (action,))
+
+
+def _acceptance(length: float, steps: int) -> float:
+    """Acceptance a of each position of a chain with this accept length, by bisection; exact to 1e-9."""
+    low, high = 0.0, 1.0
+    for _ in range(30):
+        middle = (low + high) / 2
+        low, high = (middle, high) if constant_acceptance_length(middle, steps) < length else (low, middle)
+    return high

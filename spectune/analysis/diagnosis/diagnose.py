@@ -1,0 +1,154 @@
+"""Judges a running server: what it does, whether speculation pays, what it loses, what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from spectune.analysis.break_even import BreakEven, break_even
+from spectune.analysis.break_even_input import check_inputs
+from spectune.analysis.diagnosis import acceptance, serving
+from spectune.analysis.diagnosis.case import Action, Case, Cause
+from spectune.analysis.diagnosis.running import Load, Running
+
+CHECKS: tuple[Callable[[Case], Iterator[Cause]], ...] = (
+    serving.only_the_first_interval,
+    acceptance.nothing_accepted,
+    serving.eager,
+    acceptance.below_break_even,
+    acceptance.too_many_steps,
+    acceptance.tree_too_large,
+    serving.unexplained_time,
+    serving.memory_full,
+    serving.fewer_than_asked,
+    serving.queueing,
+    serving.warm_cache,
+)
+"""In the order of weight where nothing tells what a cause costs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What is to be said about a server.
+
+    Attributes:
+        load: The load it was judged at; None when nothing usable was seen.
+        break_even: The arithmetic against the baseline; None without baseline or speculation.
+        words: Whether speculation pays, or what is missing to say it; sentences in reading order.
+        causes: What it loses by what: most tokens per second first, then what cannot be put in figures.
+        actions: What to do next, cheapest first.
+        notes: How to read the figures.
+    """
+
+    load: Load | None
+    break_even: BreakEven | None
+    words: tuple[str, ...]
+    causes: tuple[Cause, ...]
+    actions: tuple[Action, ...]
+    notes: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields as JSON values."""
+        return asdict(self)
+
+
+def diagnose(
+    running: Running,
+    *,
+    baseline_tok_s: float | None = None,
+    concurrency: int | None = None,
+    verify_ms: float | None = None,
+) -> Diagnosis:
+    """Judge a server by what is known of it.
+
+    Args:
+        running: What is known.
+        baseline_tok_s: Best speed of one request without speculation, tok/s, measured at `concurrency` requests.
+        concurrency: Running requests to judge at; with a baseline 1 unless said, else the load seen most.
+        verify_ms: Time of one verify from elsewhere; checked against the cycle.
+
+    Raises:
+        InputProblems: For figures no engine can have measured.
+    """
+    check_inputs(
+        baseline_tok_s=1.0 if baseline_tok_s is None else baseline_tok_s,
+        cycle_ms=1.0 if verify_ms is None else verify_ms,
+        accept_length=1.0,
+        num_steps=None,
+        targets=(),
+        measured_tok_s=None,
+    )
+    wanted = 1 if concurrency is None and baseline_tok_s is not None else concurrency
+    case = Case(running, running.load_at(wanted), baseline_tok_s, verify_ms)
+    causes = sorted(
+        (cause for check in CHECKS for cause in check(case)),
+        key=lambda cause: -1.0 if cause.lost_tok_s is None else cause.lost_tok_s,
+        reverse=True,
+    )
+    actions = {action.words: action for cause in causes for action in cause.actions}
+    arithmetic = _arithmetic(case)
+    return Diagnosis(
+        load=case.load,
+        break_even=arithmetic,
+        words=tuple(arithmetic.words if arithmetic is not None else _without_arithmetic(case)),
+        causes=tuple(causes),
+        actions=tuple(sorted(actions.values(), key=lambda action: action.cost.rank)),
+        notes=tuple(_notes(case, wanted)),
+    )
+
+
+def _arithmetic(case: Case) -> BreakEven | None:
+    length, load = case.accept_length, case.load
+    if case.baseline_tok_s is None or length is None or load is None or load.cycle_ms is None:
+        return None
+    bound = case.running.bound
+    return break_even(
+        baseline_tok_s=case.baseline_tok_s,
+        cycle_ms=round(load.cycle_ms, 2),
+        accept_length=round(max(1.0, length), 3),
+        num_steps=bound - 1 if bound is not None and 1.0 <= length <= bound and bound > 1 else None,
+    )
+
+
+def _without_arithmetic(case: Case) -> Iterator[str]:
+    """Say what is missing, and what would follow from it."""
+    load, speed = case.load, case.speed
+    if load is None or speed is None or load.cycle_ms is None:
+        yield "no decode speed is known, so nothing can be said about whether speculation pays"
+    elif case.running.algorithm is None:
+        yield f"no speculation; one request decodes at {speed:.1f} tok/s, a step takes {load.cycle_ms:.2f} ms"
+        if case.baseline_tok_s is not None:
+            change = speed / case.baseline_tok_s - 1.0
+            yield f"that is {change:+.0%} against the baseline of {case.baseline_tok_s:g} tok/s"
+    elif case.accept_length is None:
+        yield "this server speculates, but it does not say its accept length"
+    else:
+        at = "" if load.running is None else f" at {load.running} running requests"
+        yield (
+            f"speculation pays if one request gets less than {speed:.1f} tok/s without it{at}; break-even is that "
+            f"baseline × {load.cycle_ms:.2f} ms: every 10 tok/s of it ask for {load.cycle_ms / 100:.2f} accept length"
+        )
+        yield (
+            "for the baseline, launch the same command without its --speculative-* arguments, run `spectune diagnose` "
+            "on that server, and give its decode speed with --baseline"
+        )
+
+
+def _notes(case: Case, wanted: int | None) -> Iterator[str]:
+    running, load = case.running, case.load
+    if load is not None and wanted is not None and load.running not in (None, wanted):
+        yield (
+            f"nothing was seen at {wanted} running requests; judged at {load.running}, where the baseline must have "
+            "been measured too"
+        )
+    if load is not None and load.running is None:
+        yield "the server does not say at which load its acceptance was; its log does, and --probe measures"
+    if load is not None and not load.pure and load.decode_speed is not None:
+        yield "every interval at this load held prefills too, so decoding alone is faster than this"
+    whole = None if load is None or load.decode_speed is None else load.decode_speed * (load.running or 1)
+    if whole is not None and running.first_tok_s is not None and running.first_tok_s < whole / 2:
+        yield f"the first interval ({running.first_tok_s:g} tok/s) counts the time since the start and is left out"
+    if running.ranks_without_acceptance:
+        silent = running.ranks_without_acceptance
+        yield f"data-parallel ranks that report no accept length: {silent}; the mean is over the others"

@@ -1,0 +1,108 @@
+"""`spectune diagnose`: why a server that already runs is slow, without launching anything."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from spectune.analysis.diagnosis import Running, diagnose
+from spectune.bench.probe import OUTPUT_TOKENS, PROMPTS, Probe, ProbeFailedError, probe
+from spectune.bench.prompt_sources import open_workload
+from spectune.bench.prompt_stream import PromptStream
+from spectune.cli.diagnosis_table import print_diagnosis
+from spectune.cli.known_server import known_from_answers, known_from_log
+from spectune.cli.terminal import PROGRESS, print_json
+from spectune.engines.sglang.log_signatures import SIGNATURES
+from spectune.engines.sglang.printable import printable_json
+from spectune.engines.sglang.server_answers import ask_server, authorization, base_url_of
+from spectune.engines.sglang.server_log import ServerFacts, read_server_logs
+from spectune.errors import SpectuneError
+from spectune.serving.failures import classify, log_tail
+
+KEY_VARIABLE = "SGLANG_API_KEY"
+PROBE_SEED = 20_000  # other prompts than a study's, which may be in the server's cache
+
+
+def run_diagnose(
+    *,
+    log: Path | None,
+    url: str | None,
+    baseline: float | None,
+    concurrency: int | None,
+    verify_ms: float | None,
+    probing: bool,
+    api_key_env: str | None,
+    as_json: bool,
+) -> int:
+    """Print the diagnosis of a log or of a server; return the exit code.
+
+    Raises:
+        SpectuneError: When there is no server in it.
+    """
+    if (log is None) == (url is None):
+        raise SpectuneError("give either --log FILE or --url http://HOST:PORT")
+    if log is not None:
+        if probing or api_key_env is not None:
+            raise SpectuneError("--probe and --api-key-env are for --url; a log is only read")
+        facts = read_server_logs(log)
+        source: dict[str, Any] = {"log": str(log), "starts": len(facts)}
+        _refuse_what_never_served(log, facts[-1])
+        known = known_from_log(facts[-1])
+    else:
+        base_url = base_url_of(url or "")
+        source = {"url": base_url, "probed": probing}
+        known = asyncio.run(_ask(base_url, _key(api_key_env), probing=probing))
+    diagnosis = diagnose(known, baseline_tok_s=baseline, concurrency=concurrency, verify_ms=verify_ms)
+    if as_json:
+        print_json(printable_json({"source": source, "server": _server(known), **diagnosis.to_json()}))
+    else:
+        print_diagnosis(known, diagnosis, source)
+    return 0
+
+
+def _refuse_what_never_served(log: Path, facts: ServerFacts) -> None:
+    """A server that failed while starting has no speed; say why it failed.
+
+    Raises:
+        SpectuneError: With the decisive line of the log.
+    """
+    if not facts.ready and not facts.decode_lines and facts.errors:
+        failure = classify(log_tail(log), None, SIGNATURES)
+        raise SpectuneError(f"{log}: its last server never served ({failure.failure_class}): {failure.message}")
+
+
+async def _ask(base_url: str, key: str | None, *, probing: bool) -> Running:
+    answers = await ask_server(base_url, key)
+    return known_from_answers(answers, await _probe(base_url, key) if probing else None)
+
+
+async def _probe(base_url: str, key: str | None) -> Probe:
+    PROGRESS.print(f"sending {PROMPTS} requests of up to {OUTPUT_TOKENS} tokens, one after the other", markup=False)
+    prompts = PromptStream(open_workload("builtin:mixed"), seed=PROBE_SEED).take(PROMPTS)
+    texts = ["\n".join(prompt.content) for prompt in prompts]
+    try:
+        return await probe(base_url, authorization(key), texts, output_tokens=OUTPUT_TOKENS)
+    except ProbeFailedError as error:
+        raise SpectuneError(f"{base_url}: a probe failed: {error}") from error
+
+
+def _key(variable: str | None) -> str | None:
+    """The API key; never shown.
+
+    Raises:
+        SpectuneError: When a variable is named and not set.
+    """
+    if variable is not None and not os.environ.get(variable):
+        raise SpectuneError(f"--api-key-env names {variable!r}, but that variable is not set")
+    return os.environ.get(variable or KEY_VARIABLE) or None
+
+
+def _server(known: Running) -> Mapping[str, Any]:
+    """What is known, as JSON values; a `Running` holds no secrets."""
+    return {name: value for name, value in asdict(known).items() if name != "loads"} | {
+        "loads": [{**asdict(load), "cycle_ms": load.cycle_ms} for load in known.loads]
+    }

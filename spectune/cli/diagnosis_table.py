@@ -1,0 +1,105 @@
+"""A diagnosis as a person reads it: what runs, how fast, whether it pays, causes, next actions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rich.table import Table
+
+from spectune.analysis.diagnosis import Cause, Diagnosis, Load, Running
+from spectune.cli.terminal import OUT
+from spectune.engines.sglang.printable import printable
+
+MOST_ROWS = 8
+
+
+def print_diagnosis(known: Running, diagnosis: Diagnosis, source: Mapping[str, Any]) -> None:
+    """Print everything that is to be said."""
+    if source.get("starts", 1) > 1:
+        _say(f"the last of {source['starts']} starts in {source['log']}")
+    for sentence in _launched(known):
+        _say(sentence)
+    if known.loads:
+        OUT.print(_table(known, diagnosis.load))
+    for sentence in (*diagnosis.words, *(f"note: {note}" for note in diagnosis.notes)):
+        _say(sentence)
+    if not diagnosis.causes:
+        _say("nothing that slows it down was found")
+        return
+    _say("likely causes, most tokens per second lost first:")
+    for number, cause in enumerate(diagnosis.causes, 1):
+        _say(f"  {number}. {cause.name} ({_lost(cause)}): {cause.evidence}")
+    _say("what to do, cheapest first:")
+    for action in diagnosis.actions:
+        _say(f"  - {action.cost}: {action.words}")
+
+
+def _launched(known: Running) -> Iterator[str]:
+    if known.algorithm is None:
+        yield "no speculation"
+    else:
+        shape = [
+            f"{value} {name}"
+            for value, name in (
+                (known.num_steps, "steps"),
+                (known.eagle_topk, "branches"),
+                (known.num_draft_tokens, "draft tokens"),
+            )
+            if value is not None
+        ]
+        drafter = " ".join(word for word in (known.draft_path, _bracketed(known.draft_architecture)) if word)
+        yield ", ".join([known.algorithm, *shape, *([f"drafter {drafter}"] if drafter else [])])
+    if known.backends:
+        chosen = (f"{name.removesuffix('_backend')} {kind}" for name, kind in known.backends.items())
+        yield f"backends: {', '.join(chosen)}"
+    yield f"CUDA graphs: {_graphs(known)}"
+    may = "an unknown number" if known.max_running is None else str(known.max_running)
+    requests = f"requests: {may} may run at once, up to {known.most_running} ran and {known.most_queued} waited"
+    if known.kv_tokens is not None:
+        requests += f"; the KV cache holds {known.kv_tokens:,} tokens"
+    yield requests + ("" if known.peak_usage is None else f", up to {known.peak_usage:.0%} of it used")
+
+
+def _graphs(known: Running) -> str:
+    if not known.graphs_possible:
+        return "none on this device"
+    if known.graphs_off or known.captured == 0:
+        return "off"
+    return "not known" if known.captured is None else f"captured up to {known.captured} requests"
+
+
+def _table(known: Running, judged: Load | None) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("running", "intervals", "accept length", "cycle ms", "tok/s per request", "in graphs", ""):
+        table.add_column(heading, justify="right", no_wrap=True)
+    often = sorted(known.loads, key=lambda load: (load is judged, load.intervals), reverse=True)[:MOST_ROWS]
+    for load in sorted(often, key=lambda load: load.running or 0):
+        table.add_row(
+            _figure(load.running, ".0f"),
+            str(load.intervals),
+            _figure(load.accept_length, ".2f"),
+            _figure(load.cycle_ms, ".2f"),
+            _figure(load.decode_speed, ".1f"),
+            _figure(load.in_graph, ".0%"),
+            "judged here" if load is judged and len(known.loads) > 1 else "",
+        )
+    return table
+
+
+def _lost(cause: Cause) -> str:
+    if cause.lost_tok_s is None:
+        return "loss not known"
+    return f"{'up to ' if cause.at_most else ''}{cause.lost_tok_s:.1f} tok/s lost"
+
+
+def _figure(value: float | None, form: str) -> str:
+    return "–" if value is None else format(value, form)
+
+
+def _bracketed(text: str | None) -> str:
+    return f"({text})" if text else ""
+
+
+def _say(text: str) -> None:
+    OUT.print(printable(text), markup=False, soft_wrap=True)

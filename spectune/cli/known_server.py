@@ -1,0 +1,143 @@
+"""From an engine's log or its own answers to what is known of a running server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from statistics import fmean
+from typing import Any
+
+from spectune.analysis.acceptance import accept_length
+from spectune.analysis.diagnosis import GRAPH_FLAG, Load, Running, loads_of
+from spectune.bench.probe import Probe
+from spectune.engines.sglang.server_answers import ServerAnswers
+from spectune.engines.sglang.server_log import ServerFacts, read_back
+
+UNNAMED = "unnamed"
+"""Algorithm of a log that shows speculation, but begins after the arguments."""
+
+_LOWERED = "Max running requests is reset"
+
+
+def known_from_log(facts: ServerFacts) -> Running:
+    """Return what the log of one server start tells."""
+    back = read_back(facts, {})
+    captured = back.graph_batches.get("verify" if facts.speculative else "decode")
+    whole = bool(facts.arguments) and facts.kv_tokens is not None
+    return replace(
+        _launch(facts.arguments, back.backends),
+        algorithm=_algorithm(facts.arguments) or (UNNAMED if facts.speculative else None),
+        draft_architecture=facts.weights[1].architecture if facts.speculative and len(facts.weights) > 1 else None,
+        captured=max(captured) if captured else 0 if whole and not facts.captures else _configured(facts.arguments),
+        max_running=facts.max_running_requests,
+        running_lowered=next((words for words in facts.rewritten if words.startswith(_LOWERED)), None),
+        kv_tokens=facts.kv_tokens,
+        peak_usage=facts.peak_usage,
+        most_running=facts.most_running,
+        most_queued=facts.most_queued,
+        retractions=facts.retractions,
+        cached_share=facts.prefills.cached_share if facts.prefills.batches else None,
+        prompt_tokens=facts.prefills.new_tokens + facts.prefills.cached_tokens,
+        first_tok_s=next((interval.tok_s for interval in facts.decode if interval.first), None),
+        loads=loads_of(facts.decode),
+    )
+
+
+def known_from_answers(answers: ServerAnswers, probed: Probe | None) -> Running:
+    """Return what a server says of itself, and what a probe measured where there was one.
+
+    The mean accept length is the server's own since its start or last cache flush, over the data-parallel ranks that
+    have one (sglang#34743); its last throughput counts only where its metrics say how many requests shared it.
+    """
+    info = answers.info
+    states = [state for state in info.get("internal_states") or [] if isinstance(state, Mapping)]
+    back = read_back(ServerFacts(arguments=info), info)
+    captured = back.graph_batches.get("verify" if _algorithm(info) else "decode")
+    running = sum(answers.metrics.get("sglang:num_running_reqs", ()))
+    lengths = [state["avg_spec_accept_length"] for state in states if _is_number(state.get("avg_spec_accept_length"))]
+    told = any("decode_cuda_graph_bs" in state for state in states)
+    return replace(
+        _launch(info, back.backends),
+        captured=max(captured) if captured else 0 if told else _configured(info),
+        max_running=back.max_running_requests,
+        kv_tokens=back.kv_tokens,
+        peak_usage=max(answers.metrics.get("sglang:token_usage", ()), default=None),
+        most_running=int(running),
+        most_queued=int(sum(answers.metrics.get("sglang:num_queue_reqs", ()))),
+        retractions=int(sum(answers.metrics.get("sglang:num_retracted_requests_total", ()))),
+        ranks_without_acceptance=len(states) - len(lengths) if lengths else 0,
+        loads=_loads(answers.metrics, int(running), lengths, probed),
+    )
+
+
+def _loads(
+    metrics: Mapping[str, tuple[float, ...]], running: int, lengths: Sequence[float], probed: Probe | None
+) -> tuple[Load, ...]:
+    if probed is not None:
+        length = accept_length(probed.correct, probed.verifies) if probed.verifies else None
+        return (Load(1, probed.requests, length, probed.decode_speed, None),)
+    length = fmean(lengths) if lengths else None
+    if running:
+        graph = metrics.get("sglang:is_cuda_graph")
+        ranks = max(1, len(metrics.get("sglang:num_running_reqs", ())))
+        speed = sum(metrics.get("sglang:gen_throughput", ())) / running
+        now = [value for value in metrics.get("sglang:spec_accept_length", ()) if value >= 1]
+        each = max(1, round(running / ranks))
+        return (Load(each, 1, fmean(now) if now else length, speed or None, min(graph) if graph else None, pure=False),)
+    return () if length is None else (Load(None, 1, length, None, None),)
+
+
+def _launch(arguments: Mapping[str, Any], backends: Mapping[str, str]) -> Running:
+    """What the resolved arguments say, under the names of all versions."""
+    return Running(
+        algorithm=_algorithm(arguments),
+        num_steps=_whole(arguments.get("speculative_num_steps")),
+        eagle_topk=_whole(arguments.get("speculative_eagle_topk")),
+        num_draft_tokens=_whole(arguments.get("speculative_num_draft_tokens")),
+        draft_path=arguments.get("speculative_draft_model_path"),
+        backends=backends,
+        graphs_possible=arguments.get("device", "cuda") != "cpu",
+        graphs_off=bool(
+            arguments.get("disable_cuda_graph")
+            or arguments.get("disable_decode_cuda_graph")
+            or _decode_graphs(arguments).get("backend") == "disabled"
+        ),
+        graph_flag="--cuda-graph-max-bs" if "cuda_graph_max_bs" in arguments else GRAPH_FLAG,
+        asked_running=_asked(arguments),
+    )
+
+
+def _algorithm(arguments: Mapping[str, Any]) -> str | None:
+    name = arguments.get("speculative_algorithm")
+    return None if name in (None, "", "NONE") else str(name).upper()
+
+
+def _asked(arguments: Mapping[str, Any]) -> int | None:
+    """Running requests asked for, per data-parallel rank."""
+    asked = _whole(arguments.get("max_running_requests"))
+    ranks = _whole(arguments.get("attn_dp_size")) or 1
+    if ranks == 1 and arguments.get("enable_dp_attention"):
+        ranks = _whole(arguments.get("dp_size")) or 1
+    return None if asked is None else max(1, asked // ranks)
+
+
+def _configured(arguments: Mapping[str, Any]) -> int | None:
+    """Largest batch that graphs were configured for; None where the arguments do not say."""
+    batches = _decode_graphs(arguments).get("bs") or arguments.get("cuda_graph_bs") or ()
+    sizes = [size for size in batches if isinstance(size, int)] if isinstance(batches, list | tuple) else []
+    most = _decode_graphs(arguments).get("max_bs") or arguments.get("cuda_graph_max_bs")
+    return max(sizes, default=None) or _whole(most)
+
+
+def _decode_graphs(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    config = arguments.get("cuda_graph_config")
+    decode = config.get("decode") if isinstance(config, Mapping) else None
+    return decode if isinstance(decode, Mapping) else {}
+
+
+def _whole(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

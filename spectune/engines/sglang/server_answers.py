@@ -1,0 +1,157 @@
+"""What a running server says of itself, in a handful of small requests that do not disturb it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+import orjson
+
+from spectune.errors import SpectuneError
+
+LARGEST_ANSWER = 16 << 20
+"""Bytes of an answer that are read."""
+
+_PATIENCE = aiohttp.ClientTimeout(total=20, sock_connect=5)
+_INFO = ("/server_info", "/get_server_info")  # the second up to 0.5.5
+_MODEL = ("/model_info", "/get_model_info")
+_SAMPLE = re.compile(r"^(sglang:\w+)(?:\{([^}]*)\})? ([-+.\deE]+|NaN)(?: \d+)?$", re.MULTILINE)
+_OTHER_RANK = re.compile(r'\b(?:tp|pp)_rank="[^0"]')
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAnswers:
+    """A server's own words.
+
+    Attributes:
+        info: `/server_info`, secrets included: never to be shown whole.
+        model: `/model_info`; empty where it does not answer.
+        metrics: SGLang's gauges and counters, the samples of all data-parallel ranks; empty where it has none.
+    """
+
+    info: Mapping[str, Any]
+    model: Mapping[str, Any] = field(default_factory=dict)
+    metrics: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+
+
+def base_url_of(url: str) -> str:
+    """Return scheme, host and port of an address, without a path, a user or a password.
+
+    Raises:
+        SpectuneError: When it is no address of a web server.
+    """
+    try:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port, parts = None, None, urlsplit("")
+    if parts.scheme not in ("http", "https") or not host:
+        raise SpectuneError(f"--url must look like http://HOST:PORT, but got {url.rpartition('@')[2][:80]!r}")
+    shown = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme}://{shown}" + ("" if port is None else f":{port}")
+
+
+def authorization(api_key: str | None) -> dict[str, str]:
+    """Return the headers that carry an API key; none without one."""
+    return {"Authorization": f"Bearer {api_key}"} if api_key else {}
+
+
+async def ask_server(base_url: str, api_key: str | None) -> ServerAnswers:
+    """Ask a server for its arguments and its state.
+
+    Redirects are not followed, and proxies of the environment not used: the key goes to this server only.
+
+    Raises:
+        SpectuneError: When it does not answer, wants a key, or is no SGLang.
+    """
+    try:
+        async with aiohttp.ClientSession(headers=authorization(api_key), timeout=_PATIENCE, trust_env=False) as session:
+            info = await _first(session, base_url, _INFO)
+            if info is None or not ("internal_states" in info or "model_path" in info):
+                raise SpectuneError(f"{base_url} is no SGLang server: {await _what_it_is(session, base_url)}")
+            model = await _first(session, base_url, _MODEL)
+            metrics = await _get(session, f"{base_url}/metrics") if info.get("enable_metrics") else (0, b"")
+    except TimeoutError as error:
+        raise SpectuneError(f"{base_url} did not answer within {_PATIENCE.total:g} s") from error
+    except (aiohttp.ClientError, OSError) as error:
+        raise SpectuneError(f"{base_url} cannot be asked: {_plain(error)}") from error
+    except ValueError as error:  # a key that is no header value
+        raise SpectuneError("the API key holds characters that no HTTP header can") from error
+    return ServerAnswers(info, model or {}, parse_metrics(metrics[1].decode("utf-8", "replace")))
+
+
+def parse_metrics(text: str) -> dict[str, tuple[float, ...]]:
+    """Return SGLang's samples of a Prometheus text by name; of tensor and pipeline ranks only the first."""
+    found: dict[str, list[float]] = {}
+    for name, labels, value in _SAMPLE.findall(text):
+        if not _OTHER_RANK.search(labels) and value != "NaN":
+            try:
+                found.setdefault(name, []).append(float(value))
+            except ValueError:
+                continue
+    return {name: tuple(values) for name, values in found.items()}
+
+
+async def _first(session: aiohttp.ClientSession, base_url: str, paths: tuple[str, ...]) -> Mapping[str, Any] | None:
+    """The answer of the first path that exists; None when none does."""
+    for path in paths:
+        status, body = await _get(session, base_url + path)
+        if status in (404, 405):
+            continue
+        return _object(base_url + path, status, body)
+    return None
+
+
+async def _get(session: aiohttp.ClientSession, url: str) -> tuple[int, bytes]:
+    async with session.get(url, allow_redirects=False) as response:
+        body = bytearray()
+        async for chunk in response.content.iter_chunked(1 << 16):
+            body += chunk
+            if len(body) > LARGEST_ANSWER:
+                break
+        return response.status, bytes(body)
+
+
+def _object(url: str, status: int, body: bytes) -> Mapping[str, Any]:
+    if status in (401, 403):
+        raise SpectuneError(
+            f"{url} wants an API key (HTTP {status}): set SGLANG_API_KEY, or name its variable with --api-key-env"
+        )
+    if 300 <= status < 400:
+        raise SpectuneError(f"{url} redirects elsewhere (HTTP {status}): give the address of the server itself")
+    if status != 200:
+        raise SpectuneError(f"{url} answered HTTP {status}: {_shown(body)}")
+    try:
+        answer = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        kind = "a web page" if body.lstrip()[:1] == b"<" else "no JSON"
+        raise SpectuneError(f"{url} answered {kind}, so it is no SGLang server: {_shown(body)}") from None
+    if not isinstance(answer, dict):
+        raise SpectuneError(f"{url} answered JSON that is no object, so it is no SGLang server: {_shown(body)}")
+    return answer
+
+
+async def _what_it_is(session: aiohttp.ClientSession, base_url: str) -> str:
+    """Name what answers there, by the list of models that OpenAI-compatible servers have."""
+    status, body = await _get(session, f"{base_url}/v1/models")
+    try:
+        owners = {str(model.get("owned_by")) for model in orjson.loads(body)["data"]} if status == 200 else set()
+    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
+        owners = set()
+    if owners:
+        return f"its models are owned by {', '.join(sorted(owners))[:80]!r}, and it has no /server_info"
+    return "it has no /server_info"
+
+
+def _plain(error: Exception) -> str:
+    reason = getattr(error, "os_error", None) or error
+    return str(getattr(reason, "strerror", None) or reason or type(error).__name__)
+
+
+def _shown(body: bytes) -> str:
+    text = " ".join(body[:300].decode("utf-8", "replace").split())
+    return repr(text[:120]) if text else "nothing"
