@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from statistics import fmean
 from typing import Any
@@ -44,47 +44,51 @@ def known_from_log(facts: ServerFacts) -> Running:
 
 
 def known_from_answers(answers: ServerAnswers, probed: Probe | None) -> Running:
-    """Return what a server says of itself, and what a probe measured where there was one.
-
-    The mean accept length is the server's own since its start or last cache flush, over the data-parallel ranks that
-    have one (sglang#34743); its last throughput counts only where its metrics say how many requests shared it.
-    """
+    """Return what a server says of itself, and what a probe measured where there was one."""
     info = answers.info
-    states = [state for state in info.get("internal_states") or [] if isinstance(state, Mapping)]
     back = read_back(ServerFacts(arguments=info), info)
     captured = back.graph_batches.get("verify" if _algorithm(info) else "decode")
-    running = sum(answers.metrics.get("sglang:num_running_reqs", ()))
-    lengths = [state["avg_spec_accept_length"] for state in states if _is_number(state.get("avg_spec_accept_length"))]
-    told = any("decode_cuda_graph_bs" in state for state in states)
+    told = any("decode_cuda_graph_bs" in state for state in answers.states)
+    lengths = _accept_lengths(answers)
     return replace(
         _launch(info, back.backends),
         captured=max(captured) if captured else 0 if told else _configured(info),
         max_running=back.max_running_requests,
         kv_tokens=back.kv_tokens,
         peak_usage=max(answers.metrics.get("sglang:token_usage", ()), default=None),
-        most_running=int(running),
-        most_queued=int(sum(answers.metrics.get("sglang:num_queue_reqs", ()))),
+        most_running=int(answers.now("num_running_reqs", "sglang:num_running_reqs")),
+        most_queued=int(answers.now("num_waiting_reqs", "sglang:num_queue_reqs")),
         retractions=int(sum(answers.metrics.get("sglang:num_retracted_requests_total", ()))),
-        ranks_without_acceptance=len(states) - len(lengths) if lengths else 0,
-        loads=_loads(answers.metrics, int(running), lengths, probed),
+        ranks_without_acceptance=len(answers.states) - len(lengths) if lengths else 0,
+        loads=_load_now(answers) if probed is None else (_probed_load(answers, probed),),
     )
 
 
-def _loads(
-    metrics: Mapping[str, tuple[float, ...]], running: int, lengths: Sequence[float], probed: Probe | None
-) -> tuple[Load, ...]:
-    if probed is not None:
-        length = accept_length(probed.correct, probed.verifies) if probed.verifies else None
-        return (Load(1, probed.requests, length, probed.decode_speed, None),)
+def _load_now(answers: ServerAnswers) -> tuple[Load, ...]:
+    """What the server does at this moment; its throughput is that of its last decode interval."""
+    running = int(answers.now("num_running_reqs", "sglang:num_running_reqs"))
+    lengths = _accept_lengths(answers)
     length = fmean(lengths) if lengths else None
-    if running:
-        graph = metrics.get("sglang:is_cuda_graph")
-        ranks = max(1, len(metrics.get("sglang:num_running_reqs", ())))
-        speed = sum(metrics.get("sglang:gen_throughput", ())) / running
-        now = [value for value in metrics.get("sglang:spec_accept_length", ()) if value >= 1]
-        each = max(1, round(running / ranks))
-        return (Load(each, 1, fmean(now) if now else length, speed or None, min(graph) if graph else None, pure=False),)
-    return () if length is None else (Load(None, 1, length, None, None),)
+    if not running:
+        return () if length is None else (Load(None, 0, length, None, None),)
+    told = [state.get("last_gen_throughput") for state in answers.states]
+    speed = sum(value for value in told if isinstance(value, int | float)) / running
+    graph = answers.metrics.get("sglang:is_cuda_graph")
+    each = max(1, round(running / max(1, len(answers.states))))
+    return (Load(each, 1, length, speed or None, min(graph) if graph else None, pure=False),)
+
+
+def _probed_load(answers: ServerAnswers, probed: Probe) -> Load:
+    """What the probe measured, beside the requests that were running when it began."""
+    length = accept_length(probed.correct, probed.verifies) if probed.verifies else None
+    others = int(answers.now("num_running_reqs", "sglang:num_running_reqs"))
+    return Load(1 + others, probed.requests, length, probed.decode_speed, None)
+
+
+def _accept_lengths(answers: ServerAnswers) -> list[float]:
+    """Mean accept lengths since the start or the last cache flush, of the ranks that have one (sglang#34743)."""
+    told = [state.get("avg_spec_accept_length") for state in answers.states]
+    return [float(value) for value in told if isinstance(value, int | float) and not isinstance(value, bool)]
 
 
 def _launch(arguments: Mapping[str, Any], backends: Mapping[str, str]) -> Running:
@@ -137,7 +141,3 @@ def _decode_graphs(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _whole(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

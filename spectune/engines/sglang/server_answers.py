@@ -19,6 +19,7 @@ LARGEST_ANSWER = 16 << 20
 _PATIENCE = aiohttp.ClientTimeout(total=20, sock_connect=5)
 _INFO = ("/server_info", "/get_server_info")  # the second up to 0.5.5
 _MODEL = ("/model_info", "/get_model_info")
+_LOADS = ("/v1/loads?include=core",)
 _SAMPLE = re.compile(r"^(sglang:\w+)(?:\{([^}]*)\})? ([-+.\deE]+|NaN)(?: \d+)?$", re.MULTILINE)
 _OTHER_RANK = re.compile(r'\b(?:tp|pp)_rank="[^0"]')
 
@@ -30,12 +31,25 @@ class ServerAnswers:
     Attributes:
         info: `/server_info`, secrets included: never to be shown whole.
         model: `/model_info`; empty where it does not answer.
+        loads: `/v1/loads`, one entry a data-parallel rank; empty before about 0.5.10.
         metrics: SGLang's gauges and counters, the samples of all data-parallel ranks; empty where it has none.
     """
 
     info: Mapping[str, Any]
     model: Mapping[str, Any] = field(default_factory=dict)
+    loads: tuple[Mapping[str, Any], ...] = ()
     metrics: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+
+    @property
+    def states(self) -> list[Mapping[str, Any]]:
+        """The schedulers' states, one a data-parallel rank."""
+        states = self.info.get("internal_states")
+        return [state for state in states if isinstance(state, Mapping)] if isinstance(states, list) else []
+
+    def now(self, load: str, metric: str) -> float:
+        """Return a quantity of this moment over all ranks; 0 where the server does not say."""
+        told = [one[load] for one in self.loads if isinstance(one.get(load), int | float)]
+        return float(sum(told or self.metrics.get(metric, ())))
 
 
 def base_url_of(url: str) -> str:
@@ -74,6 +88,7 @@ async def ask_server(base_url: str, api_key: str | None) -> ServerAnswers:
             if info is None or not ("internal_states" in info or "model_path" in info):
                 raise SpectuneError(f"{base_url} is no SGLang server: {await _what_it_is(session, base_url)}")
             model = await _first(session, base_url, _MODEL)
+            loads = await _first(session, base_url, _LOADS)
             metrics = await _get(session, f"{base_url}/metrics") if info.get("enable_metrics") else (0, b"")
     except TimeoutError as error:
         raise SpectuneError(f"{base_url} did not answer within {_PATIENCE.total:g} s") from error
@@ -81,7 +96,13 @@ async def ask_server(base_url: str, api_key: str | None) -> ServerAnswers:
         raise SpectuneError(f"{base_url} cannot be asked: {_plain(error)}") from error
     except ValueError as error:  # a key that is no header value
         raise SpectuneError("the API key holds characters that no HTTP header can") from error
-    return ServerAnswers(info, model or {}, parse_metrics(metrics[1].decode("utf-8", "replace")))
+    ranks = (loads or {}).get("loads")
+    return ServerAnswers(
+        info,
+        model or {},
+        tuple(rank for rank in ranks if isinstance(rank, dict)) if isinstance(ranks, list) else (),
+        parse_metrics(metrics[1].decode("utf-8", "replace")),
+    )
 
 
 def parse_metrics(text: str) -> dict[str, tuple[float, ...]]:
