@@ -55,7 +55,7 @@ def run_diagnose(
     else:
         base_url = base_url_of(url or "")
         source = {"url": base_url, "probed": probing}
-        known = asyncio.run(_ask(base_url, _key(api_key_env), probing=probing))
+        source["title"], known = asyncio.run(_ask(base_url, _key(api_key_env), probing=probing))
     diagnosis = diagnose(known, baseline_tok_s=baseline, concurrency=concurrency, verify_ms=verify_ms)
     if as_json:
         print_json(printable_json({"source": source, "server": _server(known), **diagnosis.to_json()}))
@@ -75,13 +75,15 @@ def _refuse_what_never_served(log: Path, facts: ServerFacts) -> None:
         raise SpectuneError(f"{log}: its last server never served ({failure.failure_class}): {failure.message}")
 
 
-async def _ask(base_url: str, key: str | None, *, probing: bool) -> Running:
+async def _ask(base_url: str, key: str | None, *, probing: bool) -> tuple[str, Running]:
     answers = await ask_server(base_url, key)
-    return known_from_answers(answers, await _probe(base_url, key) if probing else None)
+    return answers.title, known_from_answers(answers, await _probe(base_url, key) if probing else None)
 
 
 async def _probe(base_url: str, key: str | None) -> Probe:
-    PROGRESS.print(f"sending {PROMPTS} requests of up to {OUTPUT_TOKENS} tokens, one after the other", markup=False)
+    PROGRESS.print(
+        f"sending {PROMPTS} plain prompts for up to {OUTPUT_TOKENS} tokens each, one after the other", markup=False
+    )
     prompts = PromptStream(open_workload("builtin:mixed"), seed=PROBE_SEED).take(PROMPTS)
     texts = ["\n".join(prompt.content) for prompt in prompts]
     try:

@@ -18,6 +18,8 @@ def print_diagnosis(known: Running, diagnosis: Diagnosis, source: Mapping[str, A
     """Print everything that is to be said."""
     if source.get("starts", 1) > 1:
         _say(f"the last of {source['starts']} starts in {source['log']}")
+    if "title" in source:
+        _say(source["title"])
     for sentence in _launched(known):
         _say(sentence)
     if known.loads:

@@ -55,9 +55,9 @@ def known_from_answers(answers: ServerAnswers, probed: Probe | None) -> Running:
         captured=max(captured) if captured else 0 if told else _configured(info),
         max_running=back.max_running_requests,
         kv_tokens=back.kv_tokens,
-        peak_usage=max(answers.metrics.get("sglang:token_usage", ()), default=None),
-        most_running=int(answers.now("num_running_reqs", "sglang:num_running_reqs")),
-        most_queued=int(answers.now("num_waiting_reqs", "sglang:num_queue_reqs")),
+        peak_usage=max(answers.each("token_usage", "sglang:token_usage"), default=None),
+        most_running=int(sum(answers.each("num_running_reqs", "sglang:num_running_reqs"))),
+        most_queued=int(sum(answers.each("num_waiting_reqs", "sglang:num_queue_reqs"))),
         retractions=int(sum(answers.metrics.get("sglang:num_retracted_requests_total", ()))),
         ranks_without_acceptance=len(answers.states) - len(lengths) if lengths else 0,
         loads=_load_now(answers) if probed is None else (_probed_load(answers, probed),),
@@ -66,7 +66,7 @@ def known_from_answers(answers: ServerAnswers, probed: Probe | None) -> Running:
 
 def _load_now(answers: ServerAnswers) -> tuple[Load, ...]:
     """What the server does at this moment; its throughput is that of its last decode interval."""
-    running = int(answers.now("num_running_reqs", "sglang:num_running_reqs"))
+    running = int(sum(answers.each("num_running_reqs", "sglang:num_running_reqs")))
     lengths = _accept_lengths(answers)
     length = fmean(lengths) if lengths else None
     if not running:
@@ -81,7 +81,7 @@ def _load_now(answers: ServerAnswers) -> tuple[Load, ...]:
 def _probed_load(answers: ServerAnswers, probed: Probe) -> Load:
     """What the probe measured, beside the requests that were running when it began."""
     length = accept_length(probed.correct, probed.verifies) if probed.verifies else None
-    others = int(answers.now("num_running_reqs", "sglang:num_running_reqs"))
+    others = int(sum(answers.each("num_running_reqs", "sglang:num_running_reqs")))
     return Load(1 + others, probed.requests, length, probed.decode_speed, None)
 
 

@@ -115,7 +115,10 @@ def _without_arithmetic(case: Case) -> Iterator[str]:
     """Say what is missing, and what would follow from it."""
     load, speed = case.load, case.speed
     if load is None or speed is None or load.cycle_ms is None:
-        yield "no decode speed is known, so nothing can be said about whether speculation pays"
+        yield (
+            "no decode speed is known, so whether speculation pays cannot be said: read a log with decode lines, or "
+            "measure a running server with --url and --probe"
+        )
     elif case.running.algorithm is None:
         yield f"no speculation; one request decodes at {speed:.1f} tok/s, a step takes {load.cycle_ms:.2f} ms"
         if case.baseline_tok_s is not None:
@@ -143,7 +146,7 @@ def _notes(case: Case, wanted: int | None) -> Iterator[str]:
             "been measured too"
         )
     if load is not None and load.running is None:
-        yield "the server does not say at which load its acceptance was; its log does, and --probe measures"
+        yield "the accept length is the mean since the start or the last cache flush, over whatever loads there were"
     if load is not None and not load.pure and load.decode_speed is not None:
         yield "every interval at this load held prefills too, so decoding alone is faster than this"
     whole = None if load is None or load.decode_speed is None else load.decode_speed * (load.running or 1)

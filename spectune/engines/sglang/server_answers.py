@@ -41,15 +41,21 @@ class ServerAnswers:
     metrics: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     @property
+    def title(self) -> str:
+        """Version and model, as far as they are told."""
+        model = self.info.get("model_path") or self.model.get("model_path") or "an unnamed model"
+        return f"SGLang {self.info.get('version') or 'of unknown version'} with {model}"
+
+    @property
     def states(self) -> list[Mapping[str, Any]]:
         """The schedulers' states, one a data-parallel rank."""
         states = self.info.get("internal_states")
         return [state for state in states if isinstance(state, Mapping)] if isinstance(states, list) else []
 
-    def now(self, load: str, metric: str) -> float:
-        """Return a quantity of this moment over all ranks; 0 where the server does not say."""
-        told = [one[load] for one in self.loads if isinstance(one.get(load), int | float)]
-        return float(sum(told or self.metrics.get(metric, ())))
+    def each(self, load: str, metric: str) -> tuple[float, ...]:
+        """Return a quantity of this moment for each rank, by either name; empty where the server does not say."""
+        told = tuple(float(one[load]) for one in self.loads if isinstance(one.get(load), int | float))
+        return told or self.metrics.get(metric, ())
 
 
 def base_url_of(url: str) -> str:

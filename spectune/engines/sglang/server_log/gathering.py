@@ -64,14 +64,12 @@ class Gathering:
         """Return the gathering of the next start, with what its launcher said before its arguments."""
         return Gathering(self._afterwards)
 
-    def note_batch(self, message: Message) -> None:
-        """Take up a decode or prefill line."""
-        self._batches.note(message)
-
     def note(self, message: Message) -> None:
-        """Take up any other line."""
+        """Take up a line."""
         text = message.text
-        if text.startswith(_ARGUMENTS):
+        if text.startswith(("Decode batch", "Prefill batch")):
+            self._batches.note(message)
+        elif text.startswith(_ARGUMENTS):
             self._arguments = parse_server_args(text.removeprefix(_ARGUMENTS))
         elif text.startswith("Load weight "):
             self._note_weights(message)
