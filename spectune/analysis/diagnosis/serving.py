@@ -170,6 +170,8 @@ def _captured_less_than_may_run(case: Case) -> Iterator[Cause]:
     seen = any(load.in_graph is not None for load in running.loads)
     if seen or running.captured is None or running.max_running is None or running.captured >= running.max_running:
         return
+    if running.asked_running is None:
+        return  # SGLang's own limit without speculation is far above what graphs are captured for
     evidence = (
         f"the largest captured batch is {running.captured}, but {running.max_running} requests may run: larger "
         "batches run outside CUDA graphs"

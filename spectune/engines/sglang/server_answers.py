@@ -76,7 +76,13 @@ def base_url_of(url: str) -> str:
 
 
 def authorization(api_key: str | None) -> dict[str, str]:
-    """Return the headers that carry an API key; none without one."""
+    """Return the headers that carry an API key; none without one.
+
+    Raises:
+        SpectuneError: For a key that no header can carry; it is not repeated.
+    """
+    if api_key and not (api_key.isascii() and api_key.isprintable()):
+        raise SpectuneError("the API key holds characters that no HTTP header can carry")
     return {"Authorization": f"Bearer {api_key}"} if api_key else {}
 
 
@@ -98,10 +104,8 @@ async def ask_server(base_url: str, api_key: str | None) -> ServerAnswers:
             metrics = await _get(session, f"{base_url}/metrics") if info.get("enable_metrics") else (0, b"")
     except TimeoutError as error:
         raise SpectuneError(f"{base_url} did not answer within {_PATIENCE.total:g} s") from error
-    except (aiohttp.ClientError, OSError) as error:
+    except (aiohttp.ClientError, OSError, ValueError) as error:  # ValueError: a host name that cannot be one
         raise SpectuneError(f"{base_url} cannot be asked: {_plain(error)}") from error
-    except ValueError as error:  # a key that is no header value
-        raise SpectuneError("the API key holds characters that no HTTP header can") from error
     ranks = (loads or {}).get("loads")
     return ServerAnswers(
         info,

@@ -1,0 +1,232 @@
+"""Causes, their price and what to do, from what is known of a server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spectune.analysis.diagnosis import Cost, Diagnosis, Load, Running, diagnose, loads_of
+from spectune.errors import InputProblems
+
+
+@dataclass(frozen=True)
+class Sample:
+    running: int = 1
+    accept_length: float | None = 2.0
+    tok_s: float = 60.0
+    in_graph: bool | None = True
+    first: bool = False
+    pure: bool = True
+
+
+def load(
+    running: int | None = 1, length: float | None = 2.0, speed: float | None = 60.0, graph: float | None = 1.0
+) -> Load:
+    return Load(running, 20, length, speed, graph)
+
+
+def field_case(**changes: Any) -> Running:
+    """The team's server: 2 steps of a 37 K drafter, 60 tok/s at accept length 2.0."""
+    known = {
+        "algorithm": "EAGLE3", "num_steps": 2, "eagle_topk": 1, "num_draft_tokens": 3, "captured": 48,
+        "max_running": 48, "loads": (load(),),
+    }  # fmt: skip
+    return Running(**{**known, **changes})
+
+
+def names(found: Diagnosis) -> list[str]:
+    return [cause.name for cause in found.causes]
+
+
+def test_the_field_case_60_tok_s_at_accept_length_2() -> None:
+    """FIELD_CASE.md, 5: 82 tok/s baseline, 60 measured at τ = 2.0: a cycle of 33.3 ms, 27 % slower."""
+    found = diagnose(field_case(), baseline_tok_s=82.0)
+    assert found.load is not None
+    assert found.load.cycle_ms == pytest.approx(33.33, abs=0.01)
+    assert found.break_even is not None
+    assert found.break_even.break_even == pytest.approx(2.73, abs=0.01)
+    assert found.break_even.change == pytest.approx(-0.268, abs=0.001)
+    assert any("27% slower" in sentence for sentence in found.words)
+    (cause,) = found.causes
+    assert cause.name == "weak_drafter"
+    assert cause.lost_tok_s == pytest.approx(22.0)
+    assert [action.cost for action in found.actions] == [Cost.FLAG, Cost.DRAFTER, Cost.TRAINING]
+    assert "of 3 possible" in found.actions[1].words
+
+
+def test_the_field_case_30_ms_verify_leaves_3_3_ms_unexplained() -> None:
+    """FIELD_CASE.md, 5: at τ = 2.0 a 30 ms cycle gives 66.7 tok/s; 60 means 3.3 ms of draft and host time."""
+    found = diagnose(field_case(), baseline_tok_s=82.0, verify_ms=30.0)
+    cause = next(cause for cause in found.causes if cause.name == "draft_and_host_time")
+    assert cause.lost_tok_s == pytest.approx(6.67, abs=0.01)
+    assert "3.3 ms" in cause.evidence
+
+
+def test_a_cycle_of_30_ms_breaks_even_at_2_46() -> None:
+    found = diagnose(field_case(loads=(load(length=2.4, speed=80.0),)), baseline_tok_s=82.0)
+    assert found.break_even is not None
+    assert found.break_even.break_even == pytest.approx(2.46)
+
+
+def test_the_field_case_graphs_off_comes_before_the_drafter() -> None:
+    """FIELD_CASE.md, 2: 56.7 tok/s at 16 draft tokens without graphs: steps, graphs and drafter, in order of loss."""
+    server = field_case(
+        num_steps=15, num_draft_tokens=16, graphs_off=True, captured=0, loads=(load(1, 2.25, 56.7, 0.0),)
+    )
+    found = diagnose(server, baseline_tok_s=90.0)
+    assert names(found) == ["graphs_off", "weak_drafter", "too_many_steps"]
+    graphs, _, steps = found.causes
+    assert graphs.at_most
+    assert graphs.lost_tok_s == pytest.approx(90 * 2.25 - 56.7)
+    assert steps.lost_tok_s is None
+    assert "--speculative-num-steps 3 --speculative-num-draft-tokens 4" in steps.actions[0].words
+
+
+def test_without_a_baseline_the_arithmetic_says_what_it_would_take() -> None:
+    found = diagnose(field_case())
+    assert found.break_even is None
+    assert found.causes == ()
+    assert "less than 60.0 tok/s" in found.words[0]
+    assert "× 33.33 ms" in found.words[0]
+    assert "--baseline" in found.words[1]
+
+
+def test_no_drafter_makes_two_steps_pay_at_a_long_cycle() -> None:
+    found = diagnose(field_case(loads=(load(speed=40.0),)), baseline_tok_s=82.0)
+    (cause,) = found.causes
+    assert "no drafter makes it pay" in cause.evidence
+    assert all(action.cost is Cost.FLAG for action in cause.actions)
+
+
+def test_nothing_accepted_names_the_causes_in_order() -> None:
+    """sglang#21272: an EAGLE-3 drafter under EAGLE: accept length exactly 1.0, slower than no speculation."""
+    unknown = diagnose(field_case(algorithm="EAGLE", loads=(load(length=1.0, speed=50.0),)), baseline_tok_s=82.0)
+    assert names(unknown) == ["wrong_algorithm", "zero_drafter", "foreign_drafter"]
+    assert {cause.lost_tok_s for cause in unknown.causes} == {32.0}
+    known = field_case(
+        algorithm="EAGLE", draft_architecture="LlamaForCausalLMEagle3", loads=(load(length=1.0, speed=50.0),)
+    )
+    (cause,) = diagnose(known, baseline_tok_s=82.0).causes
+    assert cause.name == "wrong_algorithm"
+    assert cause.actions[0].words == "launch with --speculative-algorithm EAGLE3"
+    right = field_case(draft_architecture="LlamaForCausalLMEagle3", loads=(load(length=1.02, speed=50.0),))
+    assert names(diagnose(right)) == ["zero_drafter", "foreign_drafter"]
+    ngram = Running(algorithm="NGRAM", num_draft_tokens=12, loads=(load(length=1.0),))
+    assert names(diagnose(ngram)) == ["nothing_to_copy"]
+
+
+def test_the_wrong_algorithm_is_seen_before_a_token_was_decoded() -> None:
+    server = field_case(algorithm="NEXTN", draft_architecture="LlamaForCausalLMEagle3", loads=())
+    assert names(diagnose(server)) == ["wrong_algorithm"]
+
+
+def test_eager_steps_at_other_loads_are_said_without_a_price() -> None:
+    """fastrl#4: graphs at small batches only."""
+    server = field_case(captured=8, loads=(load(8), load(48, graph=0.0)))
+    (cause,) = diagnose(server, concurrency=8).causes
+    assert (cause.name, cause.lost_tok_s) == ("graphs_too_small", None)
+    assert "at 48 running requests (in graphs at 8)" in cause.evidence
+    assert "--cuda-graph-max-bs-decode 48" in cause.actions[0].words
+
+
+def test_eager_without_a_known_reason_and_without_graphs_at_all() -> None:
+    """FIELD_CASE.md, 4: in that version the verify ran without graphs although they were captured."""
+    assert names(diagnose(field_case(loads=(load(graph=0.0),)))) == ["eager"]
+    assert names(diagnose(field_case(loads=(load(graph=0.0),), graphs_possible=False))) == []
+
+
+def test_a_tree_is_named_with_its_batch() -> None:
+    """EAGLE#298, EAGLE#269: a tree of 32 tokens times the batch."""
+    server = field_case(num_steps=6, eagle_topk=10, num_draft_tokens=32, loads=(load(20, 3.0),))
+    (cause,) = diagnose(server).causes
+    assert cause.name == "tree_in_a_batch"
+    assert "verifies 640 tokens" in cause.evidence
+    alone = field_case(num_steps=6, eagle_topk=10, num_draft_tokens=32, loads=(load(1, 3.0),))
+    assert names(diagnose(alone)) == ["tree_too_large"]
+    assert names(diagnose(field_case(num_steps=3, eagle_topk=2, num_draft_tokens=6, loads=(load(1, 3.0),)))) == []
+
+
+def test_the_judged_load_is_the_nearest_to_the_baselines() -> None:
+    server = field_case(loads=(Load(4, 100, 2.0, 50.0, 1.0), Load(32, 400, 2.0, 20.0, 1.0)))
+    near = diagnose(server, baseline_tok_s=82.0)
+    assert near.load is not None
+    assert near.load.running == 4
+    assert "nothing was seen at 1 running requests; judged at 4" in near.notes[0]
+    often = diagnose(server)
+    assert often.load is not None
+    assert often.load.running == 32
+    assert often.notes == ()
+
+
+@pytest.mark.parametrize("figure", [0.0, -1.0, float("nan"), float("inf"), 1e9])
+def test_a_baseline_that_cannot_be_is_refused(figure: float) -> None:
+    for server in (field_case(), Running()):
+        with pytest.raises(InputProblems, match="baseline"):
+            diagnose(server, baseline_tok_s=figure)
+
+
+def test_loads_leave_the_first_interval_out_and_prefer_pure_ones() -> None:
+    """sglang#5502, #11948: a first log line of 0.39 tok/s."""
+    samples = [Sample(tok_s=0.39, first=True)] + [Sample(tok_s=speed) for speed in (160.0, 170.0, 165.0)]
+    samples += [Sample(tok_s=40.0, pure=False)] * 5
+    (one,) = loads_of(samples)
+    assert one.intervals == 8
+    assert one.decode_speed == 165.0
+    assert one.pure
+    (mixed,) = loads_of([Sample(tok_s=100.0, pure=False)] * 4 + [Sample(tok_s=160.0)] * 2)
+    assert not mixed.pure
+    assert loads_of([Sample(first=True), Sample(running=0)]) == ()
+
+
+def test_cycle_and_acceptance_are_told_apart() -> None:
+    """sglang#15307: the same accept length of 2.960, 129.26 against 113.59 tok/s: the cycle did it, not the drafter."""
+    cycles = [loads_of([Sample(accept_length=2.96, tok_s=speed)] * 3)[0].cycle_ms for speed in (129.26, 113.59)]
+    assert cycles == [pytest.approx(22.9, abs=0.05), pytest.approx(26.1, abs=0.05)]
+
+
+LOADS = st.builds(
+    Load,
+    running=st.none() | st.integers(1, 256),
+    intervals=st.integers(1, 1000),
+    accept_length=st.none() | st.floats(1.0, 17.0),
+    decode_speed=st.none() | st.floats(0.5, 5000.0),
+    in_graph=st.none() | st.floats(0.0, 1.0),
+)
+SERVERS = st.builds(
+    Running,
+    algorithm=st.sampled_from([None, "EAGLE", "EAGLE3", "NGRAM", "STANDALONE", "DFLASH", "unnamed"]),
+    num_steps=st.none() | st.integers(0, 16),
+    eagle_topk=st.none() | st.integers(1, 10),
+    num_draft_tokens=st.none() | st.integers(1, 64),
+    draft_architecture=st.none() | st.sampled_from(["LlamaForCausalLMEagle3", "DeepseekV3ForCausalLMNextN"]),
+    graphs_off=st.booleans(),
+    captured=st.none() | st.integers(0, 256),
+    max_running=st.none() | st.integers(1, 256),
+    asked_running=st.none() | st.integers(1, 256),
+    peak_usage=st.none() | st.floats(0.0, 1.0),
+    most_running=st.integers(0, 256),
+    most_queued=st.integers(0, 1000),
+    retractions=st.integers(0, 9),
+    cached_share=st.none() | st.floats(0.0, 1.0),
+    prompt_tokens=st.integers(0, 10**6),
+    first_tok_s=st.none() | st.floats(0.0, 5000.0),
+    loads=st.lists(LOADS, max_size=3).map(tuple),
+)
+
+
+@given(SERVERS, st.none() | st.floats(1.0, 1000.0), st.none() | st.integers(1, 99), st.none() | st.floats(1.0, 99.0))
+def test_whatever_is_known_is_judged_in_order(
+    server: Running, baseline: float | None, concurrency: int | None, verify_ms: float | None
+) -> None:
+    found = diagnose(server, baseline_tok_s=baseline, concurrency=concurrency, verify_ms=verify_ms)
+    prices = [-1.0 if cause.lost_tok_s is None else cause.lost_tok_s for cause in found.causes]
+    assert prices == sorted(prices, reverse=True)
+    assert all(price == -1.0 or price > 0.0 for price in prices)
+    assert [action.cost.rank for action in found.actions] == sorted(action.cost.rank for action in found.actions)
+    assert {action for cause in found.causes for action in cause.actions} == set(found.actions)
+    assert found.words
+    assert len(names(found)) == len(set(names(found)))

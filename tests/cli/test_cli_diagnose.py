@@ -1,0 +1,175 @@
+"""`spectune diagnose` on logs and on whatever answers at an address."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sglang_log_lines as sg
+from readme_commands import SPECTUNE
+
+KEY = "very-secret-key"
+FIELD = sg.server(sg.prefill(), sg.decode(0.4, accept=2.0), *[sg.decode(60.0, accept=2.0)] * 4, captured=[1, 2],
+                  **sg.speculation("EAGLE3", 2))  # fmt: skip
+
+
+def spectune(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [SPECTUNE, "diagnose", *arguments], capture_output=True, text=True, timeout=60, check=False,
+        env={**os.environ, **env},
+    )  # fmt: skip
+
+
+def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
+    assert done.returncode == 2, done
+    assert done.stdout == ""
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert done.stderr.startswith("spectune: ")
+    for word in words:
+        assert word in done.stderr
+    assert KEY not in done.stderr
+
+
+@contextmanager
+def answering(routes: dict[str, tuple[int, str]], **headers: str) -> Iterator[tuple[str, list[str]]]:
+    """A web server with fixed answers; gives its address and the requests it got."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(f"{self.path} {self.headers.get('Authorization', '-')}")
+            status, body = routes.get(self.path.partition("?")[0], (404, "{}"))
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}", asked
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_a_log_is_diagnosed_with_its_arithmetic(tmp_path: Path) -> None:
+    (tmp_path / "server.log").write_text("[2026-11-29 17:00:00] crashed before\n" + FIELD)
+    done = spectune("--log", str(tmp_path / "server.log"), "--baseline", "82")
+    assert done.returncode == 0, done.stderr
+    assert "EAGLE3, 2 steps, 1 branches, 3 draft tokens" in done.stdout
+    assert "break-even: 82 tok/s × 33.33 ms = accept length 2.73" in done.stdout
+    assert "weak_drafter (22.0 tok/s lost)" in done.stdout
+    assert "another drafter: try a drafter that reaches more than 2.73 of 3 possible" in done.stdout
+
+
+def test_json_for_scripts(tmp_path: Path) -> None:
+    (tmp_path / "server.log").write_text(FIELD + FIELD.replace("60.00", "70.00"))
+    done = spectune("--log", str(tmp_path / "server.log"), "--json")
+    found = json.loads(done.stdout)
+    assert found["source"]["starts"] == 2
+    assert found["server"]["loads"][0]["cycle_ms"] == pytest.approx(28.57, abs=0.01)
+    assert found["causes"] == []
+    assert found["server"]["captured"] == 2
+
+
+def test_secrets_and_escapes_of_a_log_are_not_repeated(tmp_path: Path) -> None:
+    values = {**sg.speculation(), "speculative_draft_model_path": "org/\x1b[31mred", "api_key": KEY}
+    (tmp_path / "server.log").write_text(sg.server(sg.decode(9.0, accept=2.0), captured=[1], **values))
+    for form in ([], ["--json"]):
+        done = spectune("--log", str(tmp_path / "server.log"), *form)
+        assert done.returncode == 0, done.stderr
+        assert KEY not in done.stdout
+        assert "\x1b" not in done.stdout
+
+
+def test_bad_logs_and_options(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_text(FIELD)
+    refused(spectune(), "either --log FILE or --url")
+    refused(spectune("--log", str(log), "--url", "http://localhost:1"), "either --log FILE or --url")
+    refused(spectune("--log", str(log), "--probe"), "for --url")
+    refused(spectune("--log", str(log), "--baseline", "0"), "baseline", "positive")
+    refused(spectune("--log", str(log), "--verify-ms", "-3"), "cycle", "positive")
+    refused(spectune("--log", str(tmp_path)), "is a folder")
+    refused(spectune("--log", str(tmp_path / "none.log")), "No such file")
+
+
+def test_a_server_that_never_served_is_classified(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_text(
+        sg.arguments(**sg.speculation()) + sg.line("Scheduler hit an exception: Traceback (most recent call last):")
+        + "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+    )  # fmt: skip
+    refused(spectune("--log", str(log)), "never served (memory)", "CUDA out of memory")
+
+
+def test_a_server_is_asked_and_its_secrets_kept() -> None:
+    state = {"avg_spec_accept_length": 1.0, "decode_cuda_graph_bs": [1, 48], "last_gen_throughput": 50.0}
+    info = {**sg.speculation("EAGLE"), "version": "0.5.23", "model_path": "org/model", "api_key": KEY,
+            "internal_states": [state], "max_total_num_tokens": 500000}  # fmt: skip
+    routes = {
+        "/server_info": (200, json.dumps(info)),
+        "/v1/loads": (200, json.dumps({"loads": [{"num_running_reqs": 1, "num_waiting_reqs": 0}]})),
+    }
+    with answering(routes) as (url, asked):
+        done = spectune("--url", url, "--baseline", "82", SGLANG_API_KEY=KEY)
+        named = spectune("--url", url, "--api-key-env", "MINE", "--json", MINE="another")
+    assert done.returncode == 0, done.stderr
+    assert "SGLang 0.5.23 with org/model" in done.stdout
+    assert "wrong_algorithm (32.0 tok/s lost)" in done.stdout
+    assert KEY not in done.stdout + done.stderr + named.stdout
+    assert f"/server_info Bearer {KEY}" in asked
+    assert "/server_info Bearer another" in asked
+    assert len(asked) <= 2 * 5
+    assert json.loads(named.stdout)["causes"][0]["name"] == "wrong_algorithm"
+
+
+def test_an_older_server_is_asked_by_its_older_names() -> None:
+    routes = {"/get_server_info": (200, json.dumps({"model_path": "org/model", "internal_states": [{}]}))}
+    with answering(routes) as (url, _):
+        done = spectune("--url", url)
+    assert done.returncode == 0, done.stderr
+    assert "no speculation" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("routes", "headers", "words"),
+    [
+        ({"/server_info": (200, "<!doctype html><title>Sign in</title>")}, {}, ["a web page", "no SGLang server"]),
+        ({"/server_info": (200, "[1]")}, {}, ["no object"]),
+        ({"/server_info": (200, "{}")}, {}, ["is no SGLang server"]),
+        ({"/server_info": (401, "no")}, {}, ["wants an API key", "SGLANG_API_KEY", "--api-key-env"]),
+        ({"/server_info": (302, "")}, {"Location": "http://127.0.0.1:1/"}, ["redirects elsewhere", "302"]),
+        ({"/server_info": (500, "boom")}, {}, ["HTTP 500", "boom"]),
+        ({"/v1/models": (200, '{"data": [{"id": "m", "owned_by": "vllm"}]}')}, {}, ["owned by 'vllm'"]),
+        ({"/v1/models": (200, "{}")}, {}, ["has no /server_info"]),
+        ({}, {}, ["has no /server_info"]),
+    ],
+)
+def test_what_is_no_sglang_is_named(
+    routes: dict[str, tuple[int, str]], headers: dict[str, str], words: list[str]
+) -> None:
+    with answering(routes, **headers) as (url, _):
+        refused(spectune("--url", url, SGLANG_API_KEY=KEY), *words)
+
+
+def test_addresses_that_lead_nowhere() -> None:
+    refused(spectune("--url", "http://127.0.0.1:1"), "cannot be asked")
+    refused(spectune("--url", f"ftp://me:{KEY}@host"), "http://HOST:PORT")
+    refused(spectune("--url", "http://host:port"), "http://HOST:PORT")
+    refused(spectune("--url", "http://127.0.0.1:1", "--api-key-env", "NOT_THERE"), "not set")
+    refused(spectune("--url", "http://127.0.0.1:1", SGLANG_API_KEY="a\nb"), "API key")

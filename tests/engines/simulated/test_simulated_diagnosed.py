@@ -1,0 +1,39 @@
+"""A running engine, its log and a probe of it tell the same story."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from readme_commands import SPECTUNE
+from simulated_server import engine, speculating
+
+
+def diagnosed(*arguments: str) -> Any:
+    done = subprocess.run(
+        [SPECTUNE, "diagnose", *arguments, "--json"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_log_server_and_probe_agree(tmp_path: Path) -> None:
+    with engine(tmp_path, *speculating(3)) as running:
+        running.wait_ready()
+        for _ in range(3):
+            running.generate(400)
+        told = diagnosed("--url", running.url)
+        probed = diagnosed("--url", running.url, "--probe")
+    logged = diagnosed("--log", str(running.log_path))
+    for found in (told, probed, logged):
+        assert found["server"]["algorithm"] == "EAGLE3"
+        assert found["server"]["kv_tokens"] == logged["server"]["kv_tokens"]
+        assert found["server"]["captured"] == logged["server"]["captured"] > 0
+        assert found["load"]["accept_length"] == pytest.approx(logged["load"]["accept_length"], rel=0.25)
+    assert probed["source"]["probed"]
+    assert probed["load"]["decode_speed"] > 0
+    assert logged["load"]["in_graph"] == 1.0
+    assert logged["causes"] == []
