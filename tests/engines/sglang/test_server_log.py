@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from spectune.engines.sglang.server_log import ServerFacts, read_server_log, read_server_logs
 from spectune.engines.sglang.server_log.arguments import parse_server_args
-from spectune.engines.sglang.server_log.batches import MOST_INTERVALS
+from spectune.engines.sglang.server_log.batches import MOST_INTERVALS, MOST_RANKS
 from spectune.engines.sglang.server_log.lines import LONGEST_LINE
 from spectune.engines.sglang.server_log.reader import MOST_STARTS, starts
 from spectune.errors import SpectuneError
@@ -170,6 +170,13 @@ def test_a_server_that_restarts_for_ever_costs_no_memory(tmp_path: Path) -> None
     assert len(found) == MOST_STARTS
 
 
+def test_ranks_without_number_cost_no_memory() -> None:
+    log = "".join(sg.decode(60.0, rank=f"DP{number}") for number in range(3 * MOST_RANKS))
+    facts = read(log)
+    assert facts.decode_lines == 3 * MOST_RANKS
+    assert len({one.rank for one in facts.decode}) <= MOST_RANKS + 1
+
+
 def test_retractions_and_errors() -> None:
     full = "KV cache pool is full. Retract requests. #retracted_reqs: 3, #new_tokens_gained: 812, #new_token_ratio: 0.2"
     log = sg.server(sg.decode(60.0, usage=0.99), sg.line(full), sg.line(full))
@@ -213,6 +220,20 @@ def test_a_log_cut_anywhere_never_says_more_than_the_whole(size: int) -> None:
 def test_rubbish_between_lines_does_no_harm(parts: list[bytes]) -> None:
     for facts in starts(io.BytesIO(b"\n".join(parts))):
         assert facts.decode_lines <= len(parts)
+
+
+DAMAGE = st.sampled_from(["", "9" * 5000, "..", "-", "nan", "\x00", "٣", ", ", "[", "DP1 ", "\r", "{"])
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), DAMAGE), min_size=1, max_size=12))
+@settings(max_examples=200, deadline=None)
+def test_damaged_lines_are_passed_over(damages: list[tuple[float, str]]) -> None:
+    text = sg.server(sg.prefill(), sg.decode(9.0, accept=2.0), sg.decode(60.0, accept=2.0), captured=[1, 2])
+    for where, what in damages:
+        index = int(where * len(text))
+        text = text[:index] + what + text[index + 1 :]
+    for facts in starts(io.BytesIO(text.encode())):
+        assert facts.decode_lines <= 2
 
 
 @given(st.dictionaries(st.from_regex(r"[a-z_]{1,12}", fullmatch=True), VALUES, max_size=6))

@@ -6,18 +6,24 @@ import re
 from typing import Any
 
 from spectune.engines.sglang.server_log.facts import DecodeInterval, Prefills
-from spectune.engines.sglang.server_log.lines import Message
+from spectune.engines.sglang.server_log.lines import NUMBER, WHOLE, Message
 
 MOST_INTERVALS = 20_000
 """Decode intervals that are kept; of more lines every second, fourth, … one."""
 
-_DECODE = re.compile(
-    r"^Decode batch\b.*?#running-req: (?P<running>\d+)(?:.*?token usage: (?P<usage>[\d.]+))?"
-    r"(?:.*?accept len: (?P<accept>[\d.]+))?(?:.*?\b(?P<device>cuda|cpu|\w+) graph: (?P<graph>True|False))?"
-    r".*?gen throughput \(token/s\): (?P<speed>[\d.]+)(?:.*?#queue-req: (?P<queued>\d+))?"
-)
+MOST_RANKS = 1024
+"""Processes told apart; a log that names more is damaged."""
+
+# One search a field: together in one expression they would backtrack without end on a damaged line.
+_RUNNING = re.compile(rf"#running-req: ({WHOLE}),")
+_USAGE = re.compile(rf"token usage: ({NUMBER}),")
+_ACCEPTED = re.compile(rf"(?<!block )accept len: ({NUMBER}),")
+_GRAPH = re.compile(r"\b(\w+) graph: (True|False),")
+_SPEED = re.compile(rf"gen throughput \(token/s\): ({NUMBER})\b")
+_QUEUED = re.compile(rf"#queue-req: ({WHOLE})\b")
 _PREFILL = re.compile(
-    r"^Prefill batch\b.*?#new-seq: (\d+), #new-token: (\d+), #cached-token: (\d+)(?:.*?#queue-req: (\d+))?"
+    rf"^Prefill batch\b.*?#new-seq: ({WHOLE}), #new-token: ({WHOLE}), #cached-token: ({WHOLE}),"
+    rf"(?:.*?#queue-req: ({WHOLE}),)?"
 )
 
 
@@ -41,8 +47,9 @@ class Batches:
             self._note_decode(message)
         elif (found := _PREFILL.match(message.text)) is not None:
             self.seen = True
-            if message.rank in self._decoding:
-                self._decoding[message.rank] = False
+            rank = self._known(message.rank)
+            if rank in self._decoding:
+                self._decoding[rank] = False
             requests, new, cached, queued = (int(value or 0) for value in found.groups())
             for index, value in enumerate((1, requests, new, cached)):
                 self._prefills[index] += value
@@ -61,24 +68,25 @@ class Batches:
         }
 
     def _note_decode(self, message: Message) -> None:
-        found = _DECODE.match(message.text)
-        if found is None:
+        text = message.text
+        running, speed, graph = _RUNNING.search(text), _SPEED.search(text), _GRAPH.search(text)
+        if running is None or speed is None:
             return
         self.seen = True
-        running, usage, accept, device, graph, speed, queued = found.groups()
+        rank = self._known(message.rank)
         interval = DecodeInterval(
             time_s=self._time_of(message),
-            rank=message.rank,
-            running=int(running),
-            accept_length=_number(accept),
-            tok_s=_number(speed) or 0.0,
-            in_graph=None if graph is None or device == "cpu" else graph == "True",
-            queued=int(queued or 0),
-            usage=_number(usage),
-            first=message.rank not in self._decoding,
-            pure=self._decoding.get(message.rank, False),
+            rank=rank,
+            running=int(running.group(1)),
+            accept_length=_number(_ACCEPTED.search(text)),
+            tok_s=float(speed.group(1)),
+            in_graph=None if graph is None or graph.group(1) == "cpu" else graph.group(2) == "True",
+            queued=int(_number(_QUEUED.search(text)) or 0),
+            usage=_number(_USAGE.search(text)),
+            first=rank not in self._decoding,
+            pure=self._decoding.get(rank, False),
         )
-        self._decoding[message.rank] = True
+        self._decoding[rank] = True
         self._lines += 1
         self._eager += interval.in_graph is False
         self._most_running = max(self._most_running, interval.running)
@@ -91,14 +99,14 @@ class Batches:
             self._stride *= 2
             self._decode = [one for index, one in enumerate(self._decode) if one.first or index % 2]
 
+    def _known(self, rank: str) -> str:
+        return rank if rank in self._decoding or len(self._decoding) < MOST_RANKS else ""
+
     def _time_of(self, message: Message) -> float | None:
         if message.stamp != self._stamp:  # many lines share a second
             self._stamp, self._time_s = message.stamp, message.time_s
         return self._time_s
 
 
-def _number(text: str | None) -> float | None:
-    try:
-        return None if text is None else float(text)
-    except ValueError:
-        return None
+def _number(found: re.Match[str] | None) -> float | None:
+    return None if found is None else float(found.group(1))

@@ -11,18 +11,20 @@ from spectune.engines.sglang.server_log.arguments import parse_server_args
 from spectune.engines.sglang.server_log.batches import Batches
 from spectune.engines.sglang.server_log.facts import ServerFacts, Weights
 from spectune.engines.sglang.server_log.graphs import Graphs
-from spectune.engines.sglang.server_log.lines import Message
+from spectune.engines.sglang.server_log.lines import NUMBER, WHOLE, Message
 
-MOST_SENTENCES, MOST_ERRORS = 40, 20
-SENTENCE_CHARS = 400
+MOST_SENTENCES, MOST_ERRORS, MOST_LOADS = 40, 20, 4096
+SENTENCE_CHARS, MESSAGE_CHARS = 400, 4000
 
 _ARGUMENTS = "server_args="
 _READY = "The server is fired up and ready to roll!"
-_LIMITS = re.compile(r"\bmax_total_num_tokens=(\d+), .*?max_running_requests=(\d+)(?:, context_len=(\d+))?")
-_WEIGHTS_END = re.compile(r"^Load weight end\. .*?type=(\w+)")
-_SECONDS = re.compile(r"elapsed(?: ?[=:] ?)([\d.]+)")
-_MEMORY = re.compile(r"mem usage=(-?[\d.]+)")
-_RETRACTED = re.compile(r"KV cache pool is full\. Retract requests\. #retracted_reqs: (\d+)")
+_LIMITS = re.compile(
+    rf"\bmax_total_num_tokens=({WHOLE}), .*?max_running_requests=({WHOLE}),(?: context_len=({WHOLE}),)?"
+)
+_WEIGHTS_END = re.compile(r"^Load weight end\. .*?type=(\w{1,200}),")
+_SECONDS = re.compile(rf"elapsed=({NUMBER})")
+_MEMORY = re.compile(rf"mem usage=({NUMBER})")
+_RETRACTED = re.compile(rf"KV cache pool is full\. Retract requests\. #retracted_reqs: ({WHOLE})\b")
 _ERROR = re.compile(
     r"^(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)\b(?:: |$)|^Scheduler hit an exception|CUDA out of memory|"
     r"^Received sigquit|crashed with exit code|watchdog timeout|Capture (?:cuda|CUDA) graph failed"
@@ -66,11 +68,17 @@ class Gathering:
 
     def note(self, message: Message) -> None:
         """Take up a line."""
+        if message.text.startswith(_ARGUMENTS):
+            self._arguments = parse_server_args(message.text.removeprefix(_ARGUMENTS))
+        elif len(message.text) > MESSAGE_CHARS:
+            self._note_short(replace(message, text=message.text[:MESSAGE_CHARS]))
+        else:
+            self._note_short(message)
+
+    def _note_short(self, message: Message) -> None:
         text = message.text
         if text.startswith(("Decode batch", "Prefill batch")):
             self._batches.note(message)
-        elif text.startswith(_ARGUMENTS):
-            self._arguments = parse_server_args(text.removeprefix(_ARGUMENTS))
         elif text.startswith("Load weight "):
             self._note_weights(message)
         elif (limits := _LIMITS.search(text)) is not None:
@@ -105,6 +113,8 @@ class Gathering:
         return replace(facts, captures=self._graphs.captures(speculative=facts.speculative))
 
     def _note_weights(self, message: Message) -> None:
+        if len(self._weights) + len(self._loading) >= MOST_LOADS:
+            return
         if message.text.startswith("Load weight begin"):
             self._loading[message.rank] = message.time_s
         elif (end := _WEIGHTS_END.match(message.text)) is not None:

@@ -7,15 +7,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from spectune.engines.sglang.server_log.facts import Capture, GraphKind
-from spectune.engines.sglang.server_log.lines import Message
+from spectune.engines.sglang.server_log.lines import NUMBER, WHOLE, Message
 
 # "Capture target verify CUDA graph end." (since 0.5.15), "Capture draft extend cuda graph end." (before)
 _LINE = re.compile(r"^Capture (?:(?P<what>[\w -]+?) )?(?:cuda|CUDA|NPU|XPU|MUSA) graph (?P<edge>begin|end)\b")
 _OLD_BATCHES = re.compile(r"^Capture cuda graph bs \[([\d, ]*)\]")
 _BATCHES = re.compile(r"\bbs=\[([\d, ]*)\]")
-_WIDTH = re.compile(r"\bnum_tokens_per_(?:req|bs)=(\d+)")
-_SECONDS = re.compile(r"elapsed ?[=:] ?([\d.]+)")
-_MEMORY = re.compile(r"mem usage=(-?[\d.]+)")
+_WIDTH = re.compile(rf"\bnum_tokens_per_(?:req|bs)=({WHOLE})\b")
+_SECONDS = re.compile(rf"elapsed ?[=:] ?({NUMBER})")
+_MEMORY = re.compile(rf"mem usage=({NUMBER})")
+_LARGEST_BATCH = 1 << 16
 _TARGET = "target"  # of an old log: a verify if it speculates, else a decode
 
 
@@ -84,7 +85,8 @@ def _kind(what: str) -> str:
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(word) for word in text.replace(",", " ").split())
+    words = [word for word in text.replace(",", " ").split() if len(word) <= len(str(_LARGEST_BATCH))]
+    return tuple(size for size in map(int, words) if size <= _LARGEST_BATCH)
 
 
 def _larger(one: float | None, other: float | None) -> float | None:

@@ -13,6 +13,9 @@ import orjson
 LONGEST_LINE = 1 << 18
 """Bytes of a line that are read; an argument line has about 20,000."""
 
+WHOLE, NUMBER = r"\d{1,15}", r"-?\d{1,15}(?:\.\d{1,15})?"
+"""What a message says of a quantity; longer digits are damage."""
+
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _STAMP = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?:[.,]\d+)?((?: [A-Za-z_]+\d+)*)\] ?")
 
@@ -54,10 +57,9 @@ def messages(raw: bytes) -> Iterator[Message]:
     if "\x1b" in text:
         text = _COLOUR.sub("", text)
     for part in text.split("\r"):
-        stamps = list(_STAMP.finditer(part))
-        if stamps:  # whatever precedes a time stamp is a container's prefix or the rest of a progress bar
-            last = stamps[0]
-            yield Message(last.group(1), last.group(2).strip(), part[last.end() :].rstrip())
+        stamp = _STAMP.search(part)
+        if stamp is not None:  # what precedes it is a container's prefix or the rest of a progress bar
+            yield Message(stamp.group(1), stamp.group(2).strip(), part[stamp.end() :].rstrip())
         elif part.strip():
             yield Message("", "", part.strip())
 
