@@ -207,7 +207,7 @@ def test_the_finished_study_answers_again_without_a_launch(lived: Lived) -> None
     assert sorted(lived.study.glob("trials/*")) == before
 
 
-@pytest.mark.parametrize("name", ["studies", "report", "export"])
+@pytest.mark.parametrize("name", ["studies", "report", "export", "diagnose"])
 def test_the_readmes_commands_on_a_study(lived: Lived, name: str) -> None:
     (arguments,) = [c for c in spectune_commands() if c[0] == name]
     for extra in ([], ["--json"]):

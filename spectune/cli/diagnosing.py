@@ -19,7 +19,7 @@ from spectune.cli.terminal import PROGRESS, print_json
 from spectune.engines.sglang.log_signatures import SIGNATURES
 from spectune.engines.sglang.printable import printable_json
 from spectune.engines.sglang.server_answers import ask_server, authorization, base_url_of
-from spectune.engines.sglang.server_log import ServerFacts, read_server_logs
+from spectune.engines.sglang.server_log import read_server_logs
 from spectune.errors import SpectuneError
 from spectune.serving.failures import classify, log_tail
 
@@ -48,36 +48,38 @@ def run_diagnose(
     if log is not None:
         if probing or api_key_env is not None:
             raise SpectuneError("--probe and --api-key-env are for --url; a log is only read")
-        facts = read_server_logs(log)
-        source: dict[str, Any] = {"log": str(log), "starts": len(facts)}
-        _refuse_what_never_served(log, facts[-1])
-        known = known_from_log(facts[-1])
+        source, known = _read(log)
     else:
-        base_url = base_url_of(url or "")
-        source = {"url": base_url, "probed": probing}
-        source["title"], known = asyncio.run(_ask(base_url, _key(api_key_env), probing=probing))
+        source, known = asyncio.run(_ask(base_url_of(url or ""), _key(api_key_env), probing=probing))
     diagnosis = diagnose(known, baseline_tok_s=baseline, concurrency=concurrency, verify_ms=verify_ms)
     if as_json:
         print_json(printable_json({"source": source, "server": _server(known), **diagnosis.to_json()}))
     else:
-        print_diagnosis(known, diagnosis, source)
+        print_diagnosis(source["title"], known, diagnosis)
     return 0
 
 
-def _refuse_what_never_served(log: Path, facts: ServerFacts) -> None:
-    """A server that failed while starting has no speed; say why it failed.
+def _read(log: Path) -> tuple[dict[str, Any], Running]:
+    """What a log says of its last server.
 
     Raises:
-        SpectuneError: With the decisive line of the log.
+        SpectuneError: When that one failed while it started; with the decisive line of the log.
     """
-    if not facts.ready and not facts.decode_lines and facts.errors:
+    starts = read_server_logs(log)
+    last = starts[-1]
+    if not last.ready and not last.decode_lines and last.errors:
         failure = classify(log_tail(log), None, SIGNATURES)
         raise SpectuneError(f"{log}: its last server never served ({failure.failure_class}): {failure.message}")
+    title = str(log) if len(starts) == 1 else f"{log}, the last of {len(starts)} starts"
+    return {"log": str(log), "starts": len(starts), "title": title}, known_from_log(last)
 
 
-async def _ask(base_url: str, key: str | None, *, probing: bool) -> tuple[str, Running]:
+async def _ask(base_url: str, key: str | None, *, probing: bool) -> tuple[dict[str, Any], Running]:
+    """What a server says of itself."""
     answers = await ask_server(base_url, key)
-    return answers.title, known_from_answers(answers, await _probe(base_url, key) if probing else None)
+    probed = await _probe(base_url, key) if probing else None
+    source = {"url": base_url, "probed": probing, "title": f"{base_url}, {answers.title}"}
+    return source, known_from_answers(answers, probed)
 
 
 async def _probe(base_url: str, key: str | None) -> Probe:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from rich.table import Table
 
@@ -14,12 +13,9 @@ from spectune.engines.sglang.printable import printable
 MOST_ROWS = 8
 
 
-def print_diagnosis(known: Running, diagnosis: Diagnosis, source: Mapping[str, Any]) -> None:
+def print_diagnosis(title: str, known: Running, diagnosis: Diagnosis) -> None:
     """Print everything that is to be said."""
-    if source.get("starts", 1) > 1:
-        _say(f"the last of {source['starts']} starts in {source['log']}")
-    if "title" in source:
-        _say(source["title"])
+    _say(title)
     for sentence in _launched(known):
         _say(sentence)
     if known.loads:
