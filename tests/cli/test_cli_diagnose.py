@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -12,9 +13,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 import sglang_log_lines as sg
 from readme_commands import SPECTUNE
+
+from spectune.cli.diagnosing import run_diagnose
+from spectune.engines.sglang import server_answers
+from spectune.errors import SpectuneError
 
 KEY = "very-secret-key"
 FIELD = sg.server(sg.prefill(), sg.decode(0.4, accept=2.0), *[sg.decode(60.0, accept=2.0)] * 4, captured=[1, 2],
@@ -28,14 +34,19 @@ def spectune(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
-    assert done.returncode == 2, done
-    assert done.stdout == ""
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert done.stderr.startswith("spectune: ")
+def refused(*words: str, **options: Any) -> None:
+    """The command refuses these options with a message of one line that has these words and no secret."""
+    given = {
+        "log": None, "url": None, "baseline": None, "concurrency": None, "verify_ms": None, "probing": False,
+        "api_key_env": None, "as_json": False, **options,
+    }  # fmt: skip
+    with pytest.raises(SpectuneError) as error:
+        run_diagnose(**given)
+    message = str(error.value)
+    assert len(message.splitlines()) == 1
+    assert KEY not in message
     for word in words:
-        assert word in done.stderr
-    assert KEY not in done.stderr
+        assert word in message
 
 
 @contextmanager
@@ -99,13 +110,19 @@ def test_secrets_and_escapes_of_a_log_are_not_repeated(tmp_path: Path) -> None:
 def test_bad_logs_and_options(tmp_path: Path) -> None:
     log = tmp_path / "server.log"
     log.write_text(FIELD)
-    refused(spectune(), "either --log FILE or --url")
-    refused(spectune("--log", str(log), "--url", "http://localhost:1"), "either --log FILE or --url")
-    refused(spectune("--log", str(log), "--probe"), "for --url")
-    refused(spectune("--log", str(log), "--baseline", "0"), "baseline", "positive")
-    refused(spectune("--log", str(log), "--verify-ms", "-3"), "cycle", "positive")
-    refused(spectune("--log", str(tmp_path)), "is a folder")
-    refused(spectune("--log", str(tmp_path / "none.log")), "No such file")
+    refused("either --log FILE or --url")
+    refused("either --log FILE or --url", log=log, url="http://localhost:1")
+    refused("for --url", log=log, probing=True)
+    refused("baseline", "positive", log=log, baseline=0.0)
+    refused("cycle", "positive", log=log, verify_ms=-3.0)
+    refused("is a folder", log=tmp_path)
+    refused("No such file", log=tmp_path / "none.log")
+
+
+def test_a_refusal_is_one_message_and_exit_code_2(tmp_path: Path) -> None:
+    done = spectune("--log", str(tmp_path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"spectune: {tmp_path} is a folder, not the log of a server\n"
 
 
 def test_a_server_that_never_served_is_classified(tmp_path: Path) -> None:
@@ -114,7 +131,7 @@ def test_a_server_that_never_served_is_classified(tmp_path: Path) -> None:
         sg.arguments(**sg.speculation()) + sg.line("Scheduler hit an exception: Traceback (most recent call last):")
         + "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
     )  # fmt: skip
-    refused(spectune("--log", str(log)), "never served (memory)", "CUDA out of memory")
+    refused("never served (memory)", "CUDA out of memory", log=log)
 
 
 def test_a_server_is_asked_and_its_secrets_kept() -> None:
@@ -139,7 +156,10 @@ def test_a_server_is_asked_and_its_secrets_kept() -> None:
 
 
 def test_an_older_server_is_asked_by_its_older_names() -> None:
-    routes = {"/get_server_info": (200, json.dumps({"model_path": "org/model", "internal_states": [{}]}))}
+    routes = {
+        "/get_server_info": (200, json.dumps({"model_path": "org/model", "internal_states": [{}]})),
+        "/v1/loads": (403, "for administrators"),
+    }
     with answering(routes) as (url, _):
         done = spectune("--url", url)
     assert done.returncode == 0, done.stderr
@@ -161,15 +181,30 @@ def test_an_older_server_is_asked_by_its_older_names() -> None:
     ],
 )
 def test_what_is_no_sglang_is_named(
-    routes: dict[str, tuple[int, str]], headers: dict[str, str], words: list[str]
+    routes: dict[str, tuple[int, str]], headers: dict[str, str], words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("SGLANG_API_KEY", KEY)
     with answering(routes, **headers) as (url, _):
-        refused(spectune("--url", url, SGLANG_API_KEY=KEY), *words)
+        refused(*words, url=url)
 
 
-def test_addresses_that_lead_nowhere() -> None:
-    refused(spectune("--url", "http://127.0.0.1:1"), "cannot be asked")
-    refused(spectune("--url", f"ftp://me:{KEY}@host"), "http://HOST:PORT")
-    refused(spectune("--url", "http://host:port"), "http://HOST:PORT")
-    refused(spectune("--url", "http://127.0.0.1:1", "--api-key-env", "NOT_THERE"), "not set")
-    refused(spectune("--url", "http://127.0.0.1:1", SGLANG_API_KEY="a\nb"), "API key")
+def test_addresses_that_lead_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused("cannot be asked", url="http://127.0.0.1:1")
+    refused("cannot be asked", url=f"http://{'a' * 300}:1")
+    refused("http://HOST:PORT", url=f"ftp://me:{KEY}@host")
+    refused("http://HOST:PORT", url="http://host:port")
+    refused("not set", url="http://127.0.0.1:1", api_key_env="NOT_THERE")
+    monkeypatch.setenv("SGLANG_API_KEY", f"{KEY}\nb")
+    refused("API key", url="http://127.0.0.1:1")
+
+
+def test_a_server_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_answers, "_PATIENCE", aiohttp.ClientTimeout(total=0.2))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        refused("did not answer within 0.2 s", url=f"http://127.0.0.1:{silent.getsockname()[1]}")
+
+
+def test_a_probe_that_is_refused_says_so() -> None:
+    info = json.dumps({"model_path": "org/model", "internal_states": [{}]})
+    with answering({"/server_info": (200, info)}) as (url, _):
+        refused("a probe failed", "HTTP 501", url=url, probing=True)

@@ -147,7 +147,9 @@ def _notes(case: Case, wanted: int | None) -> Iterator[str]:
         )
     if load is not None and load.running is None:
         yield "the accept length is the mean since the start or the last cache flush, over whatever loads there were"
-    if load is not None and not load.pure and load.decode_speed is not None:
+    if load is not None and load.intervals == 1 and load.decode_speed is not None:
+        yield "the speed is that of one interval of a few dozen steps, so it is rough; longer logs and --probe say more"
+    elif load is not None and not load.pure and load.decode_speed is not None:
         yield "every interval at this load held prefills too, so decoding alone is faster than this"
     whole = None if load is None or load.decode_speed is None else load.decode_speed * (load.running or 1)
     if whole is not None and running.first_tok_s is not None and running.first_tok_s < whole / 2:

@@ -99,17 +99,17 @@ async def ask_server(base_url: str, api_key: str | None) -> ServerAnswers:
             info = await _first(session, base_url, _INFO)
             if info is None or not ("internal_states" in info or "model_path" in info):
                 raise SpectuneError(f"{base_url} is no SGLang server: {await _what_it_is(session, base_url)}")
-            model = await _first(session, base_url, _MODEL)
-            loads = await _first(session, base_url, _LOADS)
+            model = await _if_told(session, base_url, _MODEL)
+            loads = await _if_told(session, base_url, _LOADS)
             metrics = await _get(session, f"{base_url}/metrics") if info.get("enable_metrics") else (0, b"")
     except TimeoutError as error:
         raise SpectuneError(f"{base_url} did not answer within {_PATIENCE.total:g} s") from error
     except (aiohttp.ClientError, OSError, ValueError) as error:  # ValueError: a host name that cannot be one
         raise SpectuneError(f"{base_url} cannot be asked: {_plain(error)}") from error
-    ranks = (loads or {}).get("loads")
+    ranks = loads.get("loads")
     return ServerAnswers(
         info,
-        model or {},
+        model,
         tuple(rank for rank in ranks if isinstance(rank, dict)) if isinstance(ranks, list) else (),
         parse_metrics(metrics[1].decode("utf-8", "replace")),
     )
@@ -135,6 +135,14 @@ async def _first(session: aiohttp.ClientSession, base_url: str, paths: tuple[str
             continue
         return _object(base_url + path, status, body)
     return None
+
+
+async def _if_told(session: aiohttp.ClientSession, base_url: str, paths: tuple[str, ...]) -> Mapping[str, Any]:
+    """The same of what a server may keep to itself; empty then."""
+    try:
+        return await _first(session, base_url, paths) or {}
+    except SpectuneError:
+        return {}
 
 
 async def _get(session: aiohttp.ClientSession, url: str) -> tuple[int, bytes]:
