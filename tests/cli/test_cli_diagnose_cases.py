@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 import sglang_log_lines as sg
+from readme_commands import ROOT
 
 from spectune.analysis.diagnosis import Diagnosis, diagnose
 from spectune.cli.known_server import known_from_answers, known_from_log
 from spectune.engines.sglang.server_answers import ServerAnswers, parse_metrics
 from spectune.engines.sglang.server_log.reader import starts
 
+LOGS = ROOT / "tests/engines/sglang/logs"
 SLOW = 0.39
 """What a first interval claims (sglang#11948)."""
 
@@ -35,6 +37,14 @@ def test_eagle3_drafter_under_eagle() -> None:
     """sglang#21272: Kimi-K2.5 with an EAGLE-3 drafter under EAGLE: accept length exactly 1.00, no error."""
     log = sg.server(*steady(50.0, accept=1.0), captured=[1, 2, 4, 8], **sg.speculation("EAGLE"))
     assert only(diagnosed(log, 82.0)) == ("wrong_algorithm", "launch with --speculative-algorithm EAGLE3")
+
+
+def test_eagle3_drafter_under_eagle_on_the_real_engine() -> None:
+    """sglang#21272 as SGLang 0.5.23 logs it: no error, an accept length of 1.03."""
+    found = diagnosed((LOGS / "sglang-0.5.23-cpu-wrong-algorithm.log").read_text(), 400.0)
+    assert found.load is not None
+    assert found.load.accept_length == pytest.approx(1.03, abs=0.02)
+    assert only(found) == ("wrong_algorithm", "launch with --speculative-algorithm EAGLE3")
 
 
 def test_graphs_captured_to_two_requests_of_twenty() -> None:
