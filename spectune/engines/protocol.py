@@ -102,6 +102,23 @@ class Mismatch:
     got: Any
 
 
+@dataclass(frozen=True)
+class Effective:
+    """What a launched engine really runs.
+
+    Attributes:
+        graph_batches: Kind (decode, verify, draft …) → batch sizes with a captured graph.
+        kv_tokens: Tokens the KV cache holds.
+        max_running_requests: Requests that may run at once, per data-parallel rank.
+        backends: Attention backends by the engine's field names.
+    """
+
+    graph_batches: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    kv_tokens: int | None = None
+    max_running_requests: int | None = None
+    backends: Mapping[str, str] = field(default_factory=dict)
+
+
 class Renderer(Protocol):
     """Turns prompts into token ids with the engine's own tokenizer and chat template."""
 
@@ -196,6 +213,18 @@ class Engine(Protocol):
 
     def mismatches(self, candidate: Candidate, server_info: Mapping[str, Any]) -> list[Mismatch]:
         """Compare what was asked for with what the running engine reports."""
+        ...
+
+    def effective(self, log: Path, server_info: Mapping[str, Any]) -> Effective:
+        """Return what a launch really runs, from its log and from what it says of itself."""
+        ...
+
+    def differences(self, candidate: Candidate, found: Effective) -> list[Mismatch]:
+        """Compare what was asked for with what really runs."""
+        ...
+
+    def graph_used(self, log: Path, running: int, begin_s: float, end_s: float) -> bool | None:
+        """Return whether every decode step of `running` requests ran in a graph, between two times of the epoch."""
         ...
 
     def classify(self, failed: EngineFailed) -> Failure:

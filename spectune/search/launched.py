@@ -17,7 +17,7 @@ from spectune.bench.client import GenerateClient
 from spectune.bench.level import LevelPlan, LevelProgress, LevelRun
 from spectune.bench.load import run_level
 from spectune.bench.prompts import TokenizedPrompt
-from spectune.engines.protocol import LaunchCommand
+from spectune.engines.protocol import Effective, Engine, LaunchCommand
 from spectune.search.feed import PromptFeed
 from spectune.serving import EngineDied, Failure, Server, Teardown, environments, log_tail
 
@@ -64,6 +64,14 @@ class Launched(Protocol):
         """Return the environment of every process whose name begins with `title`."""
         ...
 
+    def effective(self, server_info: Mapping[str, Any]) -> Effective:
+        """Return what it really runs."""
+        ...
+
+    def graph_used(self, running: int, begin_s: float, end_s: float) -> bool | None:
+        """Return whether every decode step of `running` requests ran in a graph, between two times of its clock."""
+        ...
+
     def died(self) -> EngineDied | None:
         """Return how it ended by itself, None while it lives."""
         ...
@@ -80,10 +88,13 @@ class Launched(Protocol):
 class ServedLaunch:
     """A process tree that answers over HTTP."""
 
-    def __init__(self, command: LaunchCommand, *, host: str, port: int, log: Path, hang_s: float, notes: Says) -> None:
+    def __init__(
+        self, engine: Engine, command: LaunchCommand, *, host: str, port: int, log: Path, hang_s: float, notes: Says
+    ) -> None:
         """Prepare a launch.
 
         Args:
+            engine: Reads its log.
             command: The process to start.
             host: Where it will listen.
             port: Likewise.
@@ -94,7 +105,7 @@ class ServedLaunch:
         env = command.environment(os.environ)
         self._server = Server(command.argv, env, port=port, host=host, log_path=log)
         self._client = GenerateClient(self._server.url, inactivity_s=hang_s)
-        self._notes, self._hang_s = notes, hang_s
+        self._engine, self._notes, self._hang_s = engine, notes, hang_s
         self.now = time.monotonic
 
     async def start(self, timeout_s: float, says: Says) -> Mapping[str, Any]:
@@ -121,6 +132,15 @@ class ServedLaunch:
     def workers(self, title: str) -> list[Mapping[str, str]]:
         """Read what the kernel shows of each process."""
         return environments(self._server.server_id, title)
+
+    def effective(self, server_info: Mapping[str, Any]) -> Effective:
+        """Read its log."""
+        return self._engine.effective(self._server.log_path, server_info)
+
+    def graph_used(self, running: int, begin_s: float, end_s: float) -> bool | None:
+        """Read its log, which counts in seconds of the epoch."""
+        epoch = time.time() - self.now()
+        return self._engine.graph_used(self._server.log_path, running, epoch + begin_s, epoch + end_s)
 
     def died(self) -> EngineDied | None:
         """Return how the first process ended."""

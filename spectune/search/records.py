@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from spectune.analysis.measurement import LevelMeasurement
-from spectune.engines.protocol import LaunchCommand, Mismatch
+from spectune.engines.protocol import Effective, LaunchCommand, Mismatch
 from spectune.errors import SpectuneError
 from spectune.search.reached import Reached
 from spectune.serving import Failure, FailureClass
@@ -73,6 +73,7 @@ class TrialRecord:
         failure: What went wrong; None unless `status` is failed.
         suspect: Arguments the engine reported differently from what was asked.
         environment_reached: The launch's variables, read back from its workers.
+        effective: What the engine really ran.
         notes: What a reader should know of it, in sentences.
     """
 
@@ -90,6 +91,7 @@ class TrialRecord:
     suspect: tuple[Mismatch, ...] = ()
     levels: tuple[LevelMeasurement, ...] = field(default=())
     environment_reached: tuple[Reached, ...] = ()
+    effective: Effective = field(default_factory=Effective)
     notes: tuple[str, ...] = ()
 
     def level(self, name: str) -> LevelMeasurement | None:
@@ -113,6 +115,7 @@ class TrialRecord:
             "failure_excerpt": self.failure.excerpt if self.failure else None,
             "suspect": [{"field": m.field, "wanted": m.wanted, "got": m.got} for m in self.suspect],
             "environment_reached": [entry.to_json() for entry in self.environment_reached],
+            "effective": asdict(self.effective),
             "notes": list(self.notes),
             "startup_s": round(self.seconds.startup, 3),
             "seconds": {**{k: round(v, 3) for k, v in asdict(self.seconds).items()}, "own": round(self.seconds.own, 3)},
@@ -160,12 +163,20 @@ class TrialRecord:
                 suspect=tuple(Mismatch(**entry) for entry in content["suspect"]),
                 levels=tuple(LevelMeasurement.from_json(level) for level in content["levels"]),
                 environment_reached=tuple(Reached(**entry) for entry in content.get("environment_reached", ())),
+                effective=_effective(content.get("effective", {})),
                 notes=tuple(map(_words, content.get("notes", ()))),
             )
         except SpectuneError as error:
             raise SpectuneError(f"{source} is damaged: {error}; {REMEDY}") from None
         except (KeyError, TypeError, ValueError, AttributeError, AssertionError) as error:
             raise SpectuneError(f"{source} is damaged ({type(error).__name__}: {error}); {REMEDY}") from None
+
+
+def _effective(content: Mapping[str, Any]) -> Effective:
+    if not content:  # written before it was kept
+        return Effective()
+    graphs = {_words(kind): tuple(map(_count, sizes)) for kind, sizes in content["graph_batches"].items()}
+    return Effective(graphs, content["kv_tokens"], content["max_running_requests"], dict(content["backends"]))
 
 
 def _count(value: Any) -> int:

@@ -14,7 +14,7 @@ from spectune.analysis.measurement import LevelMeasurement, NothingMeasuredError
 from spectune.bench.client import Sampling
 from spectune.bench.level import LevelPlan, LevelRun
 from spectune.bench.records import dump_records
-from spectune.engines.protocol import Engine, LaunchCommand, Mismatch, Occasion
+from spectune.engines.protocol import Effective, Engine, LaunchCommand, Mismatch, Occasion
 from spectune.engines.simulated.engine import SimulatedEngine
 from spectune.errors import SpectuneError
 from spectune.search.canary import Canaries
@@ -64,6 +64,7 @@ class Trial:
         self._levels: list[LevelMeasurement] = []
         self._suspect: list[Mismatch] = []
         self._reached: tuple[Reached, ...] = ()
+        self._effective = Effective()
         self._notes: list[str] = []
 
     async def run(self) -> TrialRecord:
@@ -98,6 +99,7 @@ class Trial:
             suspect=tuple(self._suspect),
             levels=tuple(self._levels),
             environment_reached=self._reached,
+            effective=self._effective,
             notes=tuple(self._notes),
         )
 
@@ -119,9 +121,10 @@ class Trial:
             self._write_launch(command)
             supervised = engine.supervised(command, self._occasion)
             log = self._folder / "server.log"
+            notes = self._watcher.notes
             yield (
                 command,
-                ServedLaunch(supervised, host=HOST, port=ports.http, log=log, hang_s=HANG_S, notes=self._watcher.notes),
+                ServedLaunch(engine, supervised, host=HOST, port=ports.http, log=log, hang_s=HANG_S, notes=notes),
             )
 
     async def _serve(self, launched: Launched, command: LaunchCommand) -> None:
@@ -134,6 +137,8 @@ class Trial:
             self._spent.startup = launched.now() - began
         files.write_json(self._folder / "server_info.json", dict(info))
         self._suspect = self._engine.mismatches(self._step.candidate, info)
+        self._effective = launched.effective(info)
+        self._suspect += self._engine.differences(self._step.candidate, self._effective)
         self._read_back(launched, command)
         self._watcher.says("asking the canaries")
         began = launched.now()
@@ -173,8 +178,14 @@ class Trial:
             self._folder / f"level-{level.name[0]}{level.concurrency:03d}.jsonl", dump_records(run.records)
         )
         self._judge(launched, level, run)
+        graph_used = None
+        if run.measured_s is not None:
+            level_began = launched.now() - run.wall_s
+            graph_used = launched.graph_used(level.concurrency, *(level_began + at for at in run.measured_s))
         try:
-            measured = measure_level(level.name, run.records, run.measured_s, client_cpu=run.client_cpu)
+            measured = measure_level(
+                level.name, run.records, run.measured_s, client_cpu=run.client_cpu, graph_used=graph_used
+            )
         except NothingMeasuredError as error:
             excerpt = launched.log_tail(EXCERPT_BYTES)
             raise TrialFailed(Failure(FailureClass.CRASH, str(error), excerpt)) from None

@@ -16,12 +16,15 @@ from spectune.bench.level import LevelPlan, LevelRun, StopReason
 from spectune.bench.meter import TokenMeter, acceptance_precision, throughput_precision
 from spectune.bench.prompts import TokenizedPrompt
 from spectune.bench.records import RequestRecord
-from spectune.engines.protocol import LaunchCommand
+from spectune.engines.protocol import Effective, LaunchCommand
 from spectune.engines.simulated import tokens
 from spectune.engines.simulated.failing import STARTING, last_words
 from spectune.engines.simulated.fault_actions import SLOW_START_FACTOR
 from spectune.engines.simulated.faults import POINTS, Failure
+from spectune.engines.simulated.information import CONTEXT, Information
 from spectune.engines.simulated.profile import Profile
+from spectune.engines.simulated.requests import Limits
+from spectune.engines.simulated.scheduler_statistics import Statistics
 from spectune.engines.simulated.start import open_launch
 from spectune.engines.simulated.virtual import ClosedLoop, VirtualEngine
 from spectune.engines.simulated.virtual_level import VirtualLevel
@@ -47,6 +50,7 @@ class VirtualLaunch:
             command: SGLang's launch command.
             variables: What tells the launch its place in the study.
         """
+        self._words = command.argv
         env = command.environment(os.environ) | dict(variables)
         self._profile = profile
         self._command, self._launch, self._fired = open_launch(profile, command.argv, env)
@@ -78,9 +82,9 @@ class VirtualLaunch:
             raise StartupTimeout(timeout_s, self.log_tail(1 << 16), "it does not answer")
         if failure is not None:
             raise self._dead_of(failure)
-        info = dict(self._command.resolved)
-        info.setdefault("speculative_algorithm", None)
-        return {**info, "simulated": True, "simulated_profile": self._profile.name}
+        limits = Limits(CONTEXT, self._launch.kv_tokens)
+        information = Information(self._command, self._launch, self._words, limits, {"total": self._started_s})
+        return information.server(Statistics(1), host="", port=0)
 
     async def measure(self, plan: LevelPlan, prompts: PromptFeed, says: Says) -> LevelRun:
         """Serve a closed loop, twice as long each time, until its figures are known well enough."""
@@ -110,6 +114,20 @@ class VirtualLaunch:
     def workers(self, title: str) -> list[Mapping[str, str]]:  # noqa: ARG002 (there are no others)
         """Return what each worker would have been given."""
         return [worker_environment(self._command.resolved, self._command.env)] * self._launch.setup.ranks
+
+    def effective(self, server_info: Mapping[str, Any]) -> Effective:  # noqa: ARG002 (known without being told)
+        """Return what the cost model counts with."""
+        setup = self._launch.setup
+        kind = "verify" if setup.speculative else "decode"
+        return Effective(
+            graph_batches={kind: setup.captured} if setup.captured else {},
+            kv_tokens=self._launch.kv_tokens,
+            max_running_requests=self._launch.most_running,
+        )
+
+    def graph_used(self, running: int, begin_s: float, end_s: float) -> bool:  # noqa: ARG002 (always the same)
+        """Return what the cost model counts with."""
+        return self._launch.graph_used(running)
 
     def died(self) -> EngineDied | None:
         """Return the death a fault brought about."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, Strict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, PlainValidator, Strict
 
 from spectune.space.values import Value, canonical
 
@@ -22,6 +22,11 @@ def _listed(raw: object) -> object:
     raise ValueError(f"must be a list, but got {raw!r}")
 
 
+def _plain(value: Value) -> Any:
+    """Turns a list back into one."""
+    return list(value) if isinstance(value, tuple) else value
+
+
 Listed = BeforeValidator(_listed)
 
 Text = Annotated[str, Strict(), Field(min_length=1)]
@@ -29,4 +34,4 @@ Flag = Annotated[bool, Strict()]
 Count = Annotated[int, Strict(), Field(ge=0)]
 Positive = Annotated[int, Strict(), Field(ge=1)]
 Amount = Annotated[float, Strict(), Field(gt=0)]
-ArgumentValue = Annotated[Value, PlainValidator(canonical)]
+ArgumentValue = Annotated[Value, PlainValidator(canonical), PlainSerializer(_plain)]

@@ -125,3 +125,23 @@ def test_reading_back_counts_each_worker_once(
 
 def test_the_candidate_of_these_tests_is_one_of_the_space(tmp_path: Path) -> None:
     assert open_engine(load_space(write(tmp_path))).canonical(dict(chain(2).values)) == chain(2)
+
+
+@pytest.mark.parametrize("virtual", [True, False])
+def test_what_really_runs_is_kept_and_what_runs_outside_graphs_is_said(tmp_path: Path, *, virtual: bool) -> None:
+    file = write(tmp_path, virtual=virtual, budget={"trials": 2})
+    text = file.read_text().replace("  args:\n", "  args:\n    cuda-graph-bs-decode: [1, 2]\n")
+    file.write_text(text)
+    space = load_space(file)
+    opened = StudyFolder(tmp_path / "studies/sim")
+    opened.root.mkdir(parents=True)
+    engine = open_engine(space)
+    open_study(opened, space, engine)
+    records = asyncio.run(run_study(opened, space, engine, Silent())).records
+    for record, kind in zip(records, ("decode", "verify"), strict=True):
+        assert record.status is Status.OK
+        assert record.effective.graph_batches == {kind: (1, 2)}
+        assert record.effective.max_running_requests == 48
+        assert record.effective.kv_tokens is not None
+        assert [level.graph_used for level in record.levels] == [True, False]
+        assert TrialRecord.from_json(json.loads(json.dumps(record.to_json())), "x").effective == record.effective

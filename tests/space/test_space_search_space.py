@@ -159,3 +159,14 @@ def test_eagle3_leaves_legal_candidates_for_every_system_setting() -> None:
     assert not forbidden("triton", "prefill")
     assert not forbidden("flashinfer", "decode")
     assert forbidden("flashinfer", "prefill")
+
+
+def test_lists_among_the_fixed_arguments_survive_the_resolved_file() -> None:
+    text = (
+        "schema: 1\nname: a\nengine: {args: {model-path: m, cuda-graph-bs-decode: [1, 2]}}\n"
+        "search: {speculative-algorithm: [none]}\n"
+    )
+    space = parse_space(text, Path("a.yaml"))
+    again = parse_space(space.resolved_yaml(), Path("b.yaml"))
+    assert again.engine.args["cuda-graph-bs-decode"] == (1, 2)
+    assert again.asks_the_same_as(space)

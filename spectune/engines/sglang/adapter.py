@@ -9,8 +9,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from spectune.engines.protocol import Assignment, Illegal, LaunchCommand, Mismatch, Occasion, Part, Renderer, joined
-from spectune.engines.sglang import arguments
+from spectune.engines.protocol import (
+    Assignment,
+    Effective,
+    Illegal,
+    LaunchCommand,
+    Mismatch,
+    Occasion,
+    Part,
+    Renderer,
+    joined,
+)
+from spectune.engines.sglang import arguments, effective
 from spectune.engines.sglang.drafting import capture_allowance_s, causes_of_nothing_accepted
 from spectune.engines.sglang.interpreter import Interpreter, Tokenizer
 from spectune.engines.sglang.log_signatures import SIGNATURES
@@ -187,6 +197,19 @@ class SGLangEngine:
         if not candidate.speculative and server_info.get("speculative_algorithm") not in (None, "NONE"):
             found.append(Mismatch(ALGORITHM, None, server_info["speculative_algorithm"]))
         return found
+
+    def effective(self, log: Path, server_info: Mapping[str, Any]) -> Effective:
+        """Return what a launch really runs, from its log and from `/server_info`."""
+        return effective.effective(log, server_info)
+
+    def differences(self, candidate: Candidate, found: Effective) -> list[Mismatch]:
+        """Compare captured graphs and running requests with those asked for; a CPU captures none."""
+        launch = self._complete(candidate.arguments)
+        return effective.differences(launch, found, speculative=candidate.speculative)
+
+    def graph_used(self, log: Path, running: int, begin_s: float, end_s: float) -> bool | None:
+        """Return whether every decode step of `running` requests ran in a graph, as the log says."""
+        return effective.graph_used(log, running, begin_s, end_s)
 
     def unwise(self, candidate: Candidate) -> list[str]:
         """Return the warnings of the table of rules on a candidate's launch, likely-fatal variables included."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from spectune.engines.sglang.effective import captured
 from spectune.engines.simulated.profile_conditions import LAUNCH, SPECULATION
 from spectune.space.names import ENV_PREFIX
 from spectune.space.values import Value, canonical
@@ -91,12 +92,6 @@ class Setup:
             ranks=math.prod(int(resolved.get(f"{kind}_size") or 1) for kind in ("tp", "pp", "dp")),
             values=_values(resolved, decode if graphs else {}, env, name is not None, launch),
         )
-
-
-def captured(sizes: Sequence[int], running: int) -> tuple[int, ...]:
-    """Return the batch sizes that are captured: none above the requests that can run (facts, section 3)."""
-    kept = {size for size in sizes if size <= running}
-    return tuple(sorted(kept | {running} if any(size > running for size in sizes) else kept))
 
 
 def _values(

@@ -1,0 +1,80 @@
+"""What a launched SGLang really runs, against what it was launched with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from spectune.engines.protocol import Effective, Mismatch
+from spectune.engines.sglang.server_log import ServerFacts, read_back, read_server_log
+from spectune.engines.sglang.server_log.read_back import graphs_used
+from spectune.errors import SpectuneError
+
+BATCHES = "cuda-graph-bs-decode"
+GRAPHS_OFF = ("disable-decode-cuda-graph", "disable-cuda-graph")
+RUNNING = "max-running-requests"
+
+
+def effective(log: Path, server_info: Mapping[str, Any]) -> Effective:
+    """Return the state of a launch as its log and `/server_info` tell it; what neither tells is empty."""
+    found = read_back(facts_of(log), server_info)
+    return Effective(
+        graph_batches={str(kind): batches for kind, batches in found.graph_batches.items()},
+        kv_tokens=found.kv_tokens,
+        max_running_requests=found.max_running_requests,
+        backends=dict(found.backends),
+    )
+
+
+def facts_of(log: Path) -> ServerFacts:
+    """Return what a log says; nothing where it cannot be read or says nothing."""
+    try:
+        return read_server_log(log)
+    except SpectuneError:
+        return ServerFacts()
+
+
+def differences(launch: Mapping[str, Any], found: Effective, *, speculative: bool) -> list[Mismatch]:
+    """Return what runs differently from what was asked for: captured graphs, and how many requests may run.
+
+    Args:
+        launch: Every argument of the launch.
+        found: What runs.
+        speculative: Whether the target's graphs are those of the verify.
+    """
+    differing = []
+    running = launch.get(RUNNING)
+    ranks = int(launch.get("attn-dp-size") or launch.get("dp-size") or 1)
+    if isinstance(running, int) and found.max_running_requests is not None:
+        wanted = running // ranks
+        if found.max_running_requests < wanted:
+            differing.append(Mismatch(RUNNING, wanted, found.max_running_requests))
+    if not found.graph_batches or any(launch.get(name) for name in GRAPHS_OFF):
+        return differing
+    kind = "verify" if speculative else "decode"
+    sizes, got = launch.get(BATCHES), found.graph_batches.get(kind)
+    if isinstance(sizes, tuple | list) and isinstance(running, int) and got is not None:
+        expected = captured(sizes, found.max_running_requests or running)
+        if tuple(got) != expected:
+            differing.append(Mismatch(BATCHES, expected, tuple(got)))
+    return differing
+
+
+def captured(sizes: Sequence[int], running: int) -> tuple[int, ...]:
+    """Return the batch sizes that are captured: none above the requests that can run (facts, section 3)."""
+    kept = {size for size in sizes if size <= running}
+    return tuple(sorted(kept | {running} if any(size > running for size in sizes) else kept))
+
+
+def graph_used(log: Path, running: int, begin_s: float, end_s: float) -> bool | None:
+    """Return whether every decode step of `running` requests ran in a graph; None where the log does not say.
+
+    Args:
+        log: Of the launch.
+        running: Requests in the batch.
+        begin_s: Seconds since the epoch.
+        end_s: Likewise.
+    """
+    use = graphs_used(facts_of(log), begin_s, end_s).get(running)
+    return None if use is None else use.always
