@@ -50,15 +50,6 @@ def remembered_stop(folder: StudyFolder) -> Stop | None:
         return None
 
 
-def study_environment(folder: StudyFolder) -> dict[str, Any]:
-    """Return what is known of the machine a study ran on; nothing where its file is gone or damaged."""
-    try:
-        environment = files.read_json(folder.root / "environment.json")
-    except SpectuneError:
-        return {}
-    return environment if isinstance(environment, dict) else {}
-
-
 def deliver(
     folder: StudyFolder,
     space: SearchSpace,
@@ -72,7 +63,7 @@ def deliver(
     Raises:
         SpectuneError: When a file cannot be read or written.
     """
-    environment = study_environment(folder)
+    environment = folder.environment()
     summary = summarise(
         records, space, stop, name=folder.name, engine=str(environment.get("engine", "an unknown engine"))
     )

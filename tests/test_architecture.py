@@ -15,13 +15,14 @@ LEAVES = {"errors", "files", "__init__"}
 # Folder → what it may import of spectune, beside itself and the leaves.
 ALLOWED = {
     "space": set(),
-    "serving": set(),
+    "machine": set(),
+    "serving": {"machine"},
     "bench": set(),
     "analysis": {"bench"},
-    "engines": {"space", "serving"},
-    "search": {"space", "serving", "bench", "analysis", "engines"},
+    "engines": {"space", "serving", "machine"},
+    "search": {"space", "machine", "serving", "bench", "analysis", "engines"},
     "export": {"analysis", "search", "engines", "space"},
-    "report": {"analysis", "search", "engines", "space", "export"},
+    "report": {"machine", "analysis", "search", "engines", "space", "export"},
 }
 # Programs that run in the engine's interpreter, not in spectune's.
 FOREIGN = ("overlay", "asked", "train_models.py")

@@ -34,7 +34,7 @@ def test_the_first_two_blocks_are_the_two_commands() -> None:
 def test_every_command_is_run_somewhere() -> None:
     here = [c[0] for c in ALONE]
     end_to_end = ["search", "studies", "report", "export", "diagnose"]
-    assert all(c in ALONE or c[0] in end_to_end for c in spectune_commands())
+    assert all(c in ALONE or c[0] in [*end_to_end, "doctor"] for c in spectune_commands())
     assert {"breakeven", "engine", "search"} <= set(here)
 
 
@@ -54,6 +54,14 @@ def test_searches_on_the_simulated_engine(arguments: list[str], tmp_path: Path) 
     assert done.returncode == 0, done.stderr
     assert "SIMULATED" in done.stdout
     assert (tmp_path / "studies/planned/summary.json").is_file()
+
+
+@pytest.mark.parametrize("arguments", [c for c in spectune_commands() if c[0] == "doctor"], ids=" ".join)
+def test_doctor_says_whether_a_search_can_run(arguments: list[str], tmp_path: Path) -> None:
+    done = run(arguments, tmp_path)
+    assert done.returncode in (0, 1), done.stderr  # what it finds is this machine's affair
+    assert done.stdout.splitlines()[-1].startswith("a search ")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_shown_arithmetic_is_what_is_printed(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from spectune import files
-from spectune.answer import deliver, export_answer, remembered_stop, study_environment
+from spectune.answer import deliver, export_answer, remembered_stop
 from spectune.cli.answer_table import print_answer
 from spectune.cli.terminal import OUT, print_json
 from spectune.errors import SpectuneError
@@ -26,7 +26,7 @@ def show_report(study: str, *, output: Path | None, as_json: bool) -> int:
 def write_launch_files(study: str, *, as_json: bool) -> int:
     """Write the launch files of a study; returns the exit code."""
     folder, space, records = _open(study)
-    engine = str(study_environment(folder).get("engine", "an unknown engine"))
+    engine = str(folder.environment().get("engine", "an unknown engine"))
     summary = summarise(records, space, remembered_stop(folder), name=folder.name, engine=engine)
     exported = export_answer(folder, records, summary)
     if as_json:

@@ -220,6 +220,23 @@ def explain(
     raise typer.Exit(run_explain(command or [], gpu=gpu, as_json=json_output))
 
 
+@app.command()
+def doctor(
+    space: Annotated[
+        str | None,
+        typer.Argument(metavar="[SPACE]", help="Search space whose engine and models are looked for too."),
+    ] = None,
+    json_output: JsonFlag = False,
+) -> None:
+    """Say what this machine is, what is wrong with it, and what to fix first; changes nothing.
+
+    Ends with 0 when a search can run, 1 when it would fail, 2 for a bad search space.
+    """
+    from spectune.cli.doctoring import run_doctor
+
+    raise typer.Exit(run_doctor(space, as_json=json_output))
+
+
 @app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 def simulate(
     profile: Annotated[

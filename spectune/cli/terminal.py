@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import io
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import orjson
 from rich.console import Console
 
+SLOW_S = 2.0  # seconds without a word after which people wonder
 PIPE_WIDTH = 120  # characters; a pipe has no width of its own
 
 
@@ -24,6 +28,17 @@ def _console(*, stderr: bool) -> Console:
 
 OUT = _console(stderr=False)
 PROGRESS = _console(stderr=True)
+
+
+@contextmanager
+def told_when_slow(note: str) -> Iterator[None]:
+    """Print a note on standard error if what is done within takes more than two seconds."""
+    timer = threading.Timer(SLOW_S, lambda: PROGRESS.print(note, markup=False))
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def print_json(value: Any) -> None:

@@ -119,6 +119,19 @@ class Effective:
     backends: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class EngineSoftware:
+    """What an engine runs on, as far as its interpreter tells without loading it.
+
+    Attributes:
+        packages: Versions by package.
+        sitecustomize: A `sitecustomize.py` that its interpreter runs at every start.
+    """
+
+    packages: Mapping[str, str] = field(default_factory=dict)
+    sitecustomize: str | None = None
+
+
 class Renderer(Protocol):
     """Turns prompts into token ids with the engine's own tokenizer and chat template."""
 
@@ -152,6 +165,10 @@ class Engine(Protocol):
 
     def belongings(self) -> Mapping[str, str]:
         """Return the files that a study of this engine keeps, name → text: what its measurements depend on."""
+        ...
+
+    def software(self) -> EngineSoftware:
+        """Return the versions it runs on; nothing where there is no engine to ask."""
         ...
 
     def missing(self) -> list[Problem]:

@@ -10,6 +10,7 @@ from spectune.engines.protocol import LaunchCommand
 from spectune.errors import SpectuneError
 from spectune.export import Launch, command_text, secret_values
 from spectune.export.header import one_line, warning_of
+from spectune.machine import overview
 from spectune.report import wording
 from spectune.report.blotting import blotted, blotted_yaml
 from spectune.report.chart_list import chart_list
@@ -121,11 +122,7 @@ def build_view(
         cost=tuple(_cost(told["seconds"])),
         total=wording.duration(told["seconds"]["total"]),
         stop=_stop(told.get("stop")),
-        environment=tuple(
-            (name.replace("_", " "), wording.plain(value))
-            for name, value in blotted(environment, secrets).items()
-            if name not in {"schema", "boot_id"}
-        ),
+        environment=tuple(overview(blotted(environment, secrets))),
         space_text=blotted(blotted_yaml(space_text), secrets),
     )
 

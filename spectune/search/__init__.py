@@ -1,6 +1,6 @@
 """The study: what is launched when, what is kept of it, and what it says in the end."""
 
-from spectune.search.folder import STUDIES, StudyFolder, all_studies
+from spectune.search.folder import STUDIES, StudyFolder, all_studies, running_studies
 from spectune.search.plan import Progress, Stop
 from spectune.search.proposals import Proposer
 from spectune.search.records import Role, Status, Step, TrialRecord
@@ -25,5 +25,6 @@ __all__ = [
     "open_prompts",
     "open_study",
     "run_study",
+    "running_studies",
     "summarise",
 ]

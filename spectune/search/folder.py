@@ -13,10 +13,12 @@ from filelock import FileLock, Timeout
 
 from spectune import files
 from spectune.errors import SpectuneError
+from spectune.machine import users_of
 from spectune.search.records import SCHEMA, Role, Step, TrialRecord, check_schema
 from spectune.space import Candidate, SearchSpace, load_space
 
 STUDIES = Path("studies")
+LOCK = ".lock"  # held as long as a search runs the study
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -125,13 +127,21 @@ class StudyFolder:
         except (OSError, UnicodeDecodeError):
             return None
 
+    def environment(self) -> dict[str, Any]:
+        """Return the machine the study began on; nothing where its file is gone or damaged."""
+        try:
+            environment = files.read_json(self.root / "environment.json")
+        except SpectuneError:
+            return {}
+        return environment if isinstance(environment, dict) else {}
+
     def lock(self) -> FileLock:
         """Take the study for this process until it is released or ends.
 
         Raises:
             SpectuneError: When another spectune is running it.
         """
-        lock = FileLock(self.root / ".lock")
+        lock = FileLock(self.root / LOCK)
         try:
             lock.acquire(timeout=0)
         except Timeout:
@@ -191,6 +201,12 @@ class StudyFolder:
             except (SpectuneError, KeyError, TypeError, ValueError):
                 continue  # nothing was measured yet: the plan decides anew what to launch under this number
         return steps
+
+
+def running_studies() -> list[tuple[StudyFolder, set[int]]]:
+    """Return the studies of the current folder that somebody runs, each with the processes that hold its lock."""
+    locks = {str((study.root / LOCK).resolve()): study for study in all_studies()}
+    return [(locks[path], pids) for path, pids in users_of(locks.keys()).items() if pids]
 
 
 def all_studies() -> list[StudyFolder]:

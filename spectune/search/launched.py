@@ -18,6 +18,7 @@ from spectune.bench.level import LevelPlan, LevelProgress, LevelRun
 from spectune.bench.load import run_level
 from spectune.bench.prompts import TokenizedPrompt
 from spectune.engines.protocol import Effective, Engine, LaunchCommand
+from spectune.machine import Difference, MachineWatch
 from spectune.search.feed import PromptFeed
 from spectune.serving import EngineDied, Failure, Server, Teardown, environments, log_tail
 
@@ -76,6 +77,10 @@ class Launched(Protocol):
         """Return how it ended by itself, None while it lives."""
         ...
 
+    def machine_changes(self) -> tuple[Difference, ...]:
+        """Return how the machine was not what it was when the study began, as far as it has anything to do with it."""
+        ...
+
     async def stop(self, grace_s: float) -> Teardown:
         """End it, whatever state it is in."""
         ...
@@ -89,8 +94,9 @@ class ServedLaunch:
     """A process tree that answers over HTTP."""
 
     def __init__(
-        self, engine: Engine, command: LaunchCommand, *, host: str, port: int, log: Path, hang_s: float, notes: Says
-    ) -> None:
+        self, engine: Engine, command: LaunchCommand, *, host: str, port: int, log: Path, hang_s: float, notes: Says,
+        machine: MachineWatch,
+    ) -> None:  # fmt: skip
         """Prepare a launch.
 
         Args:
@@ -101,11 +107,12 @@ class ServedLaunch:
             log: File for all it says.
             hang_s: Seconds without a new token on a request that is being served, after which it hangs.
             notes: Takes what is worth a line of its own.
+            machine: Has looked at the machine before this launch.
         """
         env = command.environment(os.environ)
         self._server = Server(command.argv, env, port=port, host=host, log_path=log)
         self._client = GenerateClient(self._server.url, inactivity_s=hang_s)
-        self._engine, self._notes, self._hang_s = engine, notes, hang_s
+        self._engine, self._notes, self._hang_s, self._machine = engine, notes, hang_s, machine
         self.now = time.monotonic
 
     async def start(self, timeout_s: float, says: Says) -> Mapping[str, Any]:
@@ -121,9 +128,11 @@ class ServedLaunch:
         async with self._client as client:
             if not await client.flush_cache():
                 self._notes("the engine did not empty its prefix cache before a level")
-            return await run_level(
+            run = await run_level(
                 client, prompts, plan, stop_when=self._server.exited, progress=lambda at: says(describe(at))
             )
+        await asyncio.to_thread(self._machine.look, self._server.pids())
+        return run
 
     async def answers(self, prompts: Sequence[TokenizedPrompt], *, together: bool) -> list[Answer]:
         """Ask over HTTP."""
@@ -147,6 +156,10 @@ class ServedLaunch:
         if not self._server.exited.done():
             return None
         return EngineDied(self._server.exited.result(), log_tail(self._server.log_path))
+
+    def machine_changes(self) -> tuple[Difference, ...]:
+        """Return what was seen before the launch and after each level."""
+        return self._machine.changes
 
     async def stop(self, grace_s: float) -> Teardown:
         """End the process tree."""

@@ -10,6 +10,7 @@ from typing import Any
 from spectune.analysis.measurement import LevelMeasurement
 from spectune.engines.protocol import Effective, LaunchCommand, Mismatch
 from spectune.errors import SpectuneError
+from spectune.machine import Difference
 from spectune.search.reached import Reached
 from spectune.serving import Failure, FailureClass
 from spectune.space import Candidate
@@ -75,6 +76,7 @@ class TrialRecord:
         environment_reached: The launch's variables, read back from its workers.
         effective: What the engine really ran.
         notes: What a reader should know of it, in sentences.
+        environment_changes: How the machine was not what it was when the study began.
     """
 
     trial: int
@@ -93,6 +95,7 @@ class TrialRecord:
     environment_reached: tuple[Reached, ...] = ()
     effective: Effective = field(default_factory=Effective)
     notes: tuple[str, ...] = ()
+    environment_changes: tuple[Difference, ...] = ()
 
     def level(self, name: str) -> LevelMeasurement | None:
         """Return the measurement at the named level, None where there is none."""
@@ -125,6 +128,7 @@ class TrialRecord:
                 "unset": list(self.command.unset),
             },
             "levels": [level.to_json() for level in self.levels],
+            "environment_changes": [change.to_json() for change in self.environment_changes],
         }
 
     @classmethod
@@ -165,6 +169,7 @@ class TrialRecord:
                 environment_reached=tuple(Reached(**entry) for entry in content.get("environment_reached", ())),
                 effective=_effective(content.get("effective", {})),
                 notes=tuple(map(_words, content.get("notes", ()))),
+                environment_changes=tuple(Difference(**entry) for entry in content.get("environment_changes", ())),
             )
         except SpectuneError as error:
             raise SpectuneError(f"{source} is damaged: {error}; {REMEDY}") from None

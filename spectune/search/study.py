@@ -11,9 +11,9 @@ from spectune.bench.prompt_stream import PromptStream
 from spectune.engines.protocol import Engine, Occasion, Renderer
 from spectune.engines.simulated.engine import SimulatedEngine
 from spectune.errors import InputProblems, SpectuneError
+from spectune.machine import take_fingerprint
 from spectune.search.canary import SAMPLED, Canaries
 from spectune.search.canary import SEED as CANARY_SEED
-from spectune.search.environment import describe_environment
 from spectune.search.feed import PromptFeed
 from spectune.search.folder import StudyFolder
 from spectune.search.ledger import Ledger
@@ -46,7 +46,11 @@ def open_study(folder: StudyFolder, space: SearchSpace, engine: Engine) -> None:
     """
     belongings = engine.belongings()
     if not folder.exists():
-        folder.begin(space.text, space.resolved_yaml(), describe_environment(engine.title), belongings)
+        software = engine.software()
+        fingerprint = take_fingerprint(
+            engine.title, packages=software.packages, engine_sitecustomize=software.sitecustomize
+        )
+        folder.begin(space.text, space.resolved_yaml(), fingerprint.to_json(), belongings)
         return
     if not space.asks_the_same_as(folder.space()):
         raise SpectuneError(
@@ -83,6 +87,7 @@ async def run_study(folder: StudyFolder, space: SearchSpace, engine: Engine, wat
     try:
         told_of_reuse = False
         canaries = _canaries(space, engine, renderer, folder, records)
+        told: set[str] = set()  # changes of the machine
         feed = PromptFeed(_stream(space, records), renderer, chat_template=space.workload.chat_template)
         while not isinstance(step, Stop):
             watcher.launching(step)
@@ -94,6 +99,10 @@ async def run_study(folder: StudyFolder, space: SearchSpace, engine: Engine, wat
             ledger.finish(record, records)
             records.append(record)
             watcher.finished(record)
+            for change in record.environment_changes:
+                if change.matters and change.field not in told:
+                    told.add(change.field)
+                    watcher.notes(f"the machine is not as it was when the study began: {change}")
             if feed.reused and not told_of_reuse:
                 told_of_reuse = True
                 watcher.notes(

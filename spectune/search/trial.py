@@ -17,8 +17,10 @@ from spectune.bench.records import dump_records
 from spectune.engines.protocol import Effective, Engine, LaunchCommand, Mismatch, Occasion
 from spectune.engines.simulated.engine import SimulatedEngine
 from spectune.errors import SpectuneError
+from spectune.machine import MachineWatch
 from spectune.search.canary import Canaries
 from spectune.search.feed import PromptFeed
+from spectune.search.folder import StudyFolder
 from spectune.search.launched import Launched, ServedLaunch, TrialFailed
 from spectune.search.reached import Reached, read_back
 from spectune.search.records import Seconds, Status, Step, TrialRecord
@@ -101,6 +103,7 @@ class Trial:
             environment_reached=self._reached,
             effective=self._effective,
             notes=tuple(self._notes),
+            environment_changes=launched.machine_changes(),
         )
 
     @contextlib.contextmanager
@@ -121,10 +124,13 @@ class Trial:
             self._write_launch(command)
             supervised = engine.supervised(command, self._occasion)
             log = self._folder / "server.log"
+            machine = MachineWatch(StudyFolder(self._occasion.folder).environment(), engine.title)
             notes = self._watcher.notes
             yield (
                 command,
-                ServedLaunch(engine, supervised, host=HOST, port=ports.http, log=log, hang_s=HANG_S, notes=notes),
+                ServedLaunch(
+                    engine, supervised, host=HOST, port=ports.http, log=log, hang_s=HANG_S, notes=notes, machine=machine
+                ),
             )
 
     async def _serve(self, launched: Launched, command: LaunchCommand) -> None:

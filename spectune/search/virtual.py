@@ -29,6 +29,7 @@ from spectune.engines.simulated.start import open_launch
 from spectune.engines.simulated.virtual import ClosedLoop, VirtualEngine
 from spectune.engines.simulated.virtual_level import VirtualLevel
 from spectune.engines.simulated.workers import worker_environment
+from spectune.machine import Difference
 from spectune.search.feed import PromptFeed
 from spectune.search.launched import Says
 from spectune.serving import EngineDied, StartupTimeout, Teardown
@@ -132,6 +133,10 @@ class VirtualLaunch:
     def died(self) -> EngineDied | None:
         """Return the death a fault brought about."""
         return self._died
+
+    def machine_changes(self) -> tuple[Difference, ...]:
+        """Return nothing: virtual time does not depend on the machine."""
+        return ()
 
     async def stop(self, grace_s: float) -> Teardown:  # noqa: ARG002 (there is nothing to wait for)
         """End nothing."""

@@ -12,6 +12,8 @@ from spectune.serving.failures import (
     log_tail,
 )
 from spectune.serving.guarded import Teardown
+from spectune.serving.leftover_findings import leftover_findings
+from spectune.serving.leftovers import EngineProcess, Leftovers, PortHolder, Segment, find_leftovers
 from spectune.serving.ports import PortBlock, PortHeldError, reserve_ports
 from spectune.serving.processes import environments
 from spectune.serving.readiness import DEFAULT_PROBE
@@ -21,11 +23,15 @@ __all__ = [
     "DEFAULT_PROBE",
     "EngineDied",
     "EngineFailed",
+    "EngineProcess",
     "Failure",
     "FailureClass",
+    "Leftovers",
     "PortBlock",
     "PortHeldError",
+    "PortHolder",
     "Readiness",
+    "Segment",
     "Server",
     "Signature",
     "StartupTimeout",
@@ -33,6 +39,8 @@ __all__ = [
     "classify",
     "classify_requests",
     "environments",
+    "find_leftovers",
+    "leftover_findings",
     "log_tail",
     "reserve_ports",
 ]

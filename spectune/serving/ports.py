@@ -73,7 +73,7 @@ def reserve_ports(wanted: int | None = None, lock_dir: Path | None = None) -> Po
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if wanted is not None:
         return _reserve_wanted(wanted, folder)
-    for http in sorted(range(FIRST_PORT, LAST_PORT, SPACING), key=lambda port: _last_used(folder, port)):
+    for http in sorted(blocks(), key=lambda port: _last_used(folder, port)):
         lock = _try_lock(folder, http)
         if lock is None:
             continue
@@ -84,6 +84,21 @@ def reserve_ports(wanted: int | None = None, lock_dir: Path | None = None) -> Po
         f"no block of ports is free between {FIRST_PORT} and {LAST_PORT}: all are in use or reserved by other "
         f"spectune runs (lock files in {folder}). End what holds them, or name a free port for the engine."
     )
+
+
+def blocks() -> range:
+    """Return the HTTP port of every block that a launch may get."""
+    return range(FIRST_PORT, LAST_PORT, SPACING)
+
+
+def block_of(port: int) -> int:
+    """Return the HTTP port of the block a port belongs to."""
+    return port - (port - FIRST_PORT) % SPACING
+
+
+def needed_ports() -> frozenset[int]:
+    """Return every port that some launch needs."""
+    return frozenset(port for block in blocks() for port in _ports_of(block))
 
 
 def holder_of(port: int) -> str:
@@ -139,8 +154,11 @@ def _last_used(folder: Path, http: int) -> float:
 
 
 def _first_held(http: int) -> int | None:
-    needed = (http, http + NCCL_OFFSET, *(http + offset for offset in DERIVED_OFFSETS))
-    return next((port for port in needed if not _can_bind(port)), None)
+    return next((port for port in _ports_of(http) if not _can_bind(port)), None)
+
+
+def _ports_of(http: int) -> tuple[int, ...]:
+    return (http, http + NCCL_OFFSET, *(http + offset for offset in DERIVED_OFFSETS))
 
 
 def _can_bind(port: int) -> bool:

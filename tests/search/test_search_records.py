@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from search_samples import baseline, chain, record, space
 from spectune import files
 from spectune.engines.protocol import Mismatch
 from spectune.errors import SpectuneError
+from spectune.machine import Difference
 from spectune.search.folder import StudyFolder
 from spectune.search.records import Role, Step, TrialRecord
 from spectune.search.study import open_study
@@ -113,6 +115,15 @@ def test_a_record_whose_candidate_was_edited_is_refused(tmp_path: Path) -> None:
         folder.records()
 
 
+def test_changes_of_the_machine_stay_with_the_launch_they_were_seen_in() -> None:
+    change = Difference("gpus.devices.GPU-1.power_limit_w", 700.0, 500.0, matters=True, why="clocks follow")
+    changed = replace(record(1, chain(2)), environment_changes=(change,))
+    content = json.loads(json.dumps(changed.to_json()))
+    assert TrialRecord.from_json(content, "x").environment_changes == (change,)
+    del content["environment_changes"]  # as an older spectune wrote it
+    assert TrialRecord.from_json(content, "x").environment_changes == ()
+
+
 def test_another_space_under_the_same_name_is_refused(tmp_path: Path) -> None:
     folder = StudyFolder(tmp_path / "s")
     from search_samples import SPACE, engine
@@ -121,7 +132,7 @@ def test_another_space_under_the_same_name_is_refused(tmp_path: Path) -> None:
     open_study(folder, space(), engine())
     with pytest.raises(SpectuneError, match="--study NAME"):
         open_study(folder, space(SPACE.replace("to: 4", "to: 3")), engine())
-    assert json.loads((folder.root / "environment.json").read_text())["schema"] == 1
+    assert json.loads((folder.root / "environment.json").read_text())["schema"] == 2
 
 
 def test_two_spectunes_never_run_one_study(tmp_path: Path) -> None:

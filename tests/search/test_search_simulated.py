@@ -12,12 +12,14 @@ import pytest
 from readme_commands import SPECTUNE
 from search_simulated import SPACE, Silent, chain, write
 
+from spectune import files
 from spectune.bench.prompt_stream import PromptStream
 from spectune.cli.opening import Asked
 from spectune.engines.open import open_engine
 from spectune.engines.protocol import LaunchCommand, Occasion
 from spectune.engines.simulated.engine import PROFILE_FILE, SimulatedEngine
 from spectune.errors import SpectuneError
+from spectune.machine import quick_fingerprint
 from spectune.search import Role, Status, Step, StudyFolder, TrialRecord, open_study, run_study
 from spectune.search.canary import SAMPLED, Canaries
 from spectune.search.feed import PromptFeed
@@ -229,3 +231,17 @@ def test_a_dry_run_on_the_simulated_engine_lacks_nothing(tmp_path: Path) -> None
     assert told["simulated"] is True
     assert told["missing"] == []
     assert any("SIMULATED" in note for note in told["notes"])
+
+
+def test_a_launch_says_how_the_machine_has_changed_since_the_study_began(tmp_path: Path) -> None:
+    """After a reboot and an upgrade of the engine, figures before and after may not be comparable."""
+    root = tmp_path / "studies/one"
+    before = quick_fingerprint(engine="simulated SGLang 0.5.22 on quick")
+    before["host"]["boot_id"] = "the-boot-before"
+    files.write_json(root / "environment.json", before)
+    served = launch(write(tmp_path, virtual=False), chain(2), root=root)
+    assert served.status is Status.OK
+    changes = {change.field: (change.after, change.matters) for change in served.environment_changes}
+    assert changes.keys() == {"host.boot_id", "software.engine"}
+    assert changes["software.engine"] == ("simulated SGLang 0.5.23 on quick", True)
+    assert launch(write(tmp_path), chain(2), number=1, root=root).environment_changes == ()  # it depends on no machine

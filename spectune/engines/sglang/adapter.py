@@ -12,6 +12,7 @@ from typing import Any
 from spectune.engines.protocol import (
     Assignment,
     Effective,
+    EngineSoftware,
     Illegal,
     LaunchCommand,
     Mismatch,
@@ -24,7 +25,6 @@ from spectune.engines.sglang import arguments, effective
 from spectune.engines.sglang.drafting import capture_allowance_s, causes_of_nothing_accepted
 from spectune.engines.sglang.interpreter import Interpreter, Tokenizer
 from spectune.engines.sglang.log_signatures import SIGNATURES
-from spectune.engines.sglang.machine import count_gpus
 from spectune.engines.sglang.model_config import Model
 from spectune.engines.sglang.options import SHIPPED_VERSION, Options
 from spectune.engines.sglang.rules import ALGORITHM
@@ -32,6 +32,7 @@ from spectune.engines.sglang.rules.folding import Rulebook, nearest_legal
 from spectune.engines.sglang.versions.overlap import VARIABLE as OVERLAP_VARIABLE
 from spectune.engines.sglang.versions.translation import translate, unavailable
 from spectune.errors import Problem
+from spectune.machine import count_gpus
 from spectune.serving import EngineFailed, Failure
 from spectune.space import DRAFTER, Candidate, is_speculative
 
@@ -91,6 +92,10 @@ class SGLangEngine:
     def cuda(self) -> bool:
         """Whether launches run on CUDA GPUs."""
         return bool(self.fixed.get("device", "cuda") == "cuda")
+
+    def software(self) -> EngineSoftware:
+        """Return the versions in its interpreter; nothing where there is no SGLang."""
+        return EngineSoftware() if self.version is None else self.interpreter.software()
 
     def missing(self) -> list[Problem]:
         """Return what this machine lacks for launching SGLang."""

@@ -17,6 +17,7 @@ from importlib import resources
 from pathlib import Path
 from typing import IO, Any
 
+from spectune.engines.protocol import EngineSoftware
 from spectune.engines.sglang.options import Options
 from spectune.errors import SpectuneError
 
@@ -54,6 +55,15 @@ class Interpreter:
         asked = self._ask(["-c", VERSION_QUERY], timeout_s)
         answer = asked.stdout.strip()
         return answer if asked.returncode == 0 and VERSION.fullmatch(answer) else None
+
+    def software(self, timeout_s: float = 60.0) -> EngineSoftware:
+        """Return the versions of its packages without importing them; nothing when it does not answer."""
+        try:
+            answer = json.loads(self._ask([str(_script("installed.py"))], timeout_s).stdout)
+            packages = {str(name): str(version) for name, version in answer["packages"].items()}
+            return EngineSoftware(packages, answer["sitecustomize"] and str(answer["sitecustomize"]))
+        except (SpectuneError, ValueError, LookupError, TypeError, AttributeError):
+            return EngineSoftware()
 
     def options(self, version: str, cache: Path, timeout_s: float = 300.0) -> Options:
         """Return its SGLang's launch options; asks its parser once per version (seconds), then reads `cache`.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spectune.engines.protocol import LaunchCommand, Occasion
+from spectune.engines.protocol import EngineSoftware, LaunchCommand, Occasion
 from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.engines.sglang.interpreter import Interpreter
 from spectune.engines.sglang.options import SHIPPED_VERSION
@@ -79,6 +79,10 @@ class SimulatedEngine(SGLangEngine):
         if self.gpus <= there:
             return []
         return [Problem(f"engine.gpus asks for {self.gpus} GPUs, but the profile {self.profile.name} has {there}")]
+
+    def software(self) -> EngineSoftware:
+        """Return nothing: the profile stands for the software too."""
+        return EngineSoftware()
 
     def missing_model(self, reference: Any) -> None:
         """Return nothing: a profile stands for models that nobody has to have."""

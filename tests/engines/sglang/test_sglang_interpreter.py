@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import sys
 import time
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 from spectune.engines.open import options_of
+from spectune.engines.protocol import EngineSoftware
 from spectune.engines.sglang.interpreter import Interpreter
 from spectune.errors import SpectuneError
 from spectune.space import EngineSection
@@ -115,3 +117,20 @@ def test_a_space_with_an_old_interpreter_is_refused(tmp_path: Path) -> None:
     fake = Fake(tmp_path, version='print("0.5.1.post2")')
     with pytest.raises(SpectuneError, match=r"0\.5\.1\.post2 of .* is too old"):
         options_of(EngineSection(python=str(fake.program)))
+
+
+def test_versions_are_asked_without_importing_anything(tmp_path: Path) -> None:
+    here = Interpreter(sys.executable).software()
+    assert here.packages["numpy"] == metadata.version("numpy")
+    assert "pytest" not in here.packages
+    (tmp_path / "sitecustomize.py").touch()
+    (tmp_path / "torch-9.9.dist-info").mkdir()
+    (tmp_path / "torch-9.9.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 9.9\n")
+    there = Interpreter(sys.executable, {"PYTHONPATH": str(tmp_path)}).software()
+    assert there.packages["torch"] == "9.9"
+    assert there.sitecustomize == str(tmp_path / "sitecustomize.py")
+
+
+@pytest.mark.parametrize("program", ["no-such-python", "/bin/true", "/bin/false"])
+def test_an_interpreter_that_cannot_tell_its_versions_tells_none(program: str) -> None:
+    assert Interpreter(program).software() == EngineSoftware()

@@ -1,0 +1,40 @@
+"""What this machine is, and who uses it."""
+
+from spectune.machine.differences import Difference, differences, throttling
+from spectune.machine.disks import Disk, read_disks
+from spectune.machine.driver import count_gpus
+from spectune.machine.finding import Finding, in_order
+from spectune.machine.fingerprint import Fingerprint, quick_fingerprint, take_fingerprint
+from spectune.machine.gpu_findings import gpu_findings
+from spectune.machine.gpus import Gpu, GpuProcess, Gpus, holders, memory_not_back, visible
+from spectune.machine.host_findings import host_findings
+from spectune.machine.nvml import read_gpus
+from spectune.machine.open_files import users_of
+from spectune.machine.overview import overview
+from spectune.machine.watch import MachineWatch
+
+__all__ = [
+    "Difference",
+    "Disk",
+    "Finding",
+    "Fingerprint",
+    "Gpu",
+    "GpuProcess",
+    "Gpus",
+    "MachineWatch",
+    "count_gpus",
+    "differences",
+    "gpu_findings",
+    "holders",
+    "host_findings",
+    "in_order",
+    "memory_not_back",
+    "overview",
+    "quick_fingerprint",
+    "read_disks",
+    "read_gpus",
+    "take_fingerprint",
+    "throttling",
+    "users_of",
+    "visible",
+]

@@ -1,0 +1,176 @@
+"""What engines that ended badly have left on this machine. It is looked at, never touched."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from spectune.machine import users_of
+from spectune.serving.ports import needed_ports
+from spectune.serving.processes import SERVER_ID_VARIABLE
+
+TITLE = "sglang::"  # SGLang's workers rename themselves: sglang::scheduler_TP0, sglang::detokenizer, …
+GUARD = ("-I", "-S", "guard.py")
+# Beginnings of the names of segments that engines and their libraries make.
+SEGMENTS = ("nccl-", "torch_", "psm_", "sglang", "sem.mp-", "cuda.shm.")
+
+
+@dataclass(frozen=True)
+class EngineProcess:
+    """A process of an engine that nobody is in charge of.
+
+    Attributes:
+        pid: Its process id.
+        name: Its title or program name.
+        ours: Whether spectune started it: it carries spectune's mark.
+    """
+
+    pid: int
+    name: str
+    ours: bool
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A segment of shared memory that no process uses."""
+
+    path: str
+    size: int
+
+
+@dataclass(frozen=True)
+class PortHolder:
+    """Who listens on a port that launches would use; pid and name are None when they cannot be seen."""
+
+    port: int
+    pid: int | None
+    name: str | None
+
+
+@dataclass(frozen=True)
+class Leftovers:
+    """All that was found."""
+
+    processes: tuple[EngineProcess, ...]
+    segments: tuple[Segment, ...]
+    ports: tuple[PortHolder, ...]
+
+
+def find_leftovers() -> Leftovers:
+    """Look at every process this user may look at, the shared memory and the ports."""
+    seen = {process.pid: process for process in _processes()}
+    return Leftovers(tuple(ownerless(seen)), tuple(unused_segments()), tuple(held_ports()))
+
+
+@dataclass(frozen=True)
+class SeenProcess:
+    """What is known of any process of the machine."""
+
+    pid: int
+    parent: int
+    name: str
+    command: tuple[str, ...]
+    marked: bool
+
+    @property
+    def guard(self) -> bool:
+        """Whether it is the guard of a living launch of spectune."""
+        return len(self.command) > 3 and (*self.command[1:3], Path(self.command[3]).name) == GUARD
+
+    @property
+    def worker(self) -> bool:
+        """Whether it is a worker of SGLang, which has a launcher above it as long as all is well."""
+        return self.name.startswith(TITLE)
+
+    @property
+    def launcher(self) -> bool:
+        """Whether it is a command that starts SGLang."""
+        return "sglang.launch_server" in self.command or (
+            "serve" in self.command and any(Path(word).name == "sglang" for word in self.command[:2])
+        )
+
+
+def ownerless(seen: Mapping[int, SeenProcess]) -> list[EngineProcess]:
+    """Return the processes of engines whose owner is gone: the guard of a marked one, the launcher of an unmarked one.
+
+    Args:
+        seen: All processes, by pid.
+    """
+    found = []
+    for process in seen.values():
+        above = _above(process, seen)
+        if any(one.guard for one in above):
+            continue
+        if process.marked or (process.worker and not any(one.launcher for one in above)):
+            found.append(EngineProcess(process.pid, process.name, process.marked))
+    return sorted(found, key=lambda one: one.pid)
+
+
+def unused_segments(
+    folder: Path = Path("/dev/shm"),  # noqa: S108 - looked at only
+    users: Callable[[Collection[str]], Mapping[str, Collection[int]]] = users_of,
+) -> list[Segment]:
+    """Return this user's segments of engines that no process has open or mapped."""
+    sizes = {}
+    try:
+        for entry in os.scandir(folder):
+            if entry.name.startswith(SEGMENTS) and (status := entry.stat(follow_symlinks=False)).st_uid == os.getuid():
+                sizes[entry.path] = status.st_size
+    except OSError:  # no such folder, or one that went while it was looked at
+        pass
+    used = users(sizes.keys())
+    return [Segment(path, size) for path, size in sorted(sizes.items()) if not used[path]]
+
+
+def held_ports() -> list[PortHolder]:
+    """Return who listens on the ports that launches take."""
+    needed = needed_ports()
+    try:
+        connections = psutil.net_connections("tcp")
+    except (psutil.Error, OSError):
+        return []
+    held = {
+        connection.laddr.port: connection.pid
+        for connection in connections
+        if connection.status == psutil.CONN_LISTEN and connection.laddr and connection.laddr.port in needed
+    }
+    return [PortHolder(port, pid, _name(pid)) for port, pid in sorted(held.items())]
+
+
+def _processes() -> list[SeenProcess]:
+    found = []
+    for process in psutil.process_iter(["pid", "ppid", "name", "cmdline", "status"]):
+        info = process.info
+        if info["status"] == psutil.STATUS_ZOMBIE:
+            continue
+        command = tuple(info["cmdline"] or ())
+        title = command[0].split()[0] if command and command[0].startswith(TITLE) else info["name"] or "?"
+        found.append(SeenProcess(info["pid"], info["ppid"] or 0, title, command, _marked(process)))
+    return found
+
+
+def _marked(process: psutil.Process) -> bool:
+    try:
+        return SERVER_ID_VARIABLE in process.environ()
+    except (psutil.Error, OSError):  # gone, or another user's
+        return False
+
+
+def _above(process: SeenProcess, seen: Mapping[int, SeenProcess]) -> list[SeenProcess]:
+    chain: list[SeenProcess] = []
+    while (process := seen.get(process.parent, process)) not in chain and process.pid != process.parent:
+        chain.append(process)
+        if process.parent not in seen:
+            break
+    return chain
+
+
+def _name(pid: int | None) -> str | None:
+    try:
+        return None if pid is None else psutil.Process(pid).name()
+    except psutil.Error:
+        return None
