@@ -149,7 +149,9 @@ class Trial:
         self._watcher.says("asking the canaries")
         began = launched.now()
         try:
-            self._notes += await self._canaries.check(launched, self._step.candidate, self._folder)
+            for note in await self._canaries.check(launched, self._step.candidate, self._folder):
+                self._notes.append(note)
+                self._watcher.notes(note)
         finally:
             self._spent.checking = launched.now() - began
         for level in self._space.workload.levels:
