@@ -14,8 +14,8 @@ from spectune.engines.sglang.referee import Referee, Verdict
 from spectune.engines.sglang.rules.table import RULES
 from spectune.space import Candidate, SearchSpace
 
-# Rules about what dies after the resolver, or starts on a default of its own: its consent says nothing there.
-BEYOND_THE_RESOLVER = frozenset(rule.name for rule in RULES if rule.kind in {"die", "implicit"})
+# Rules about what dies after the resolver, or starts but is of no use: its consent says nothing there.
+BEYOND_THE_RESOLVER = frozenset(rule.name for rule in RULES if rule.excludes and rule.kind != "reject")
 NOT_A_LAUNCH = "version"  # what the installed version cannot be told, it cannot be asked either
 
 

@@ -19,11 +19,16 @@ def draft_backend(state: State, *, extend: bool = False) -> str | None:
     return None if backend is None else str(backend)
 
 
+def _least_steps(topk: int) -> int:
+    """Return the fewest steps a draft can have: a chain of none is verified as its root alone, a tree cannot be."""
+    return 0 if topk == 1 else 1
+
+
 def _outside_tree(state: State) -> bool:
     steps, topk, tokens = state.triple
     if not state.eagle or state.on(n.ADAPTIVE) or None in (steps, topk, tokens):
         return False
-    if steps < 1 or topk < 1:
+    if topk < 1 or steps < _least_steps(topk):
         return True
     least, most = draft_token_bounds(steps, topk)
     return not least <= tokens <= most
@@ -31,10 +36,15 @@ def _outside_tree(state: State) -> bool:
 
 def _outside_tree_text(state: State) -> str:
     steps, topk, tokens = state.triple
-    if steps < 1 or topk < 1:
+    if topk < 1 or steps < _least_steps(topk):
         return f"steps {steps} and top-k {topk} must both be at least 1"
     least, most = draft_token_bounds(steps, topk)
     return f"{tokens} draft tokens with {steps} steps and top-k {topk}: {least} to {most} can be filled"
+
+
+def _chain_of_none(state: State) -> bool:
+    """Whether SGLang is told to speculate without drafting; adaptive speculation may, for as long as batches are large."""
+    return state.eagle and not state.on(n.ADAPTIVE) and state.get(n.TOPK) == 1 and state.get(n.STEPS) == 0
 
 
 def _below_steps(state: State) -> bool:
@@ -72,7 +82,7 @@ def _overflow(state: State) -> bool:
     running = state.get(n.RUNNING)
     if not state.eagle or context is None or running is None or draft_backend(state) not in FLAT_OFFSETS:
         return False
-    return int(running) // state.number("attn-dp-size") * int(state.get(n.TOPK) or 1) * int(context) >= INT32
+    return int(running) // state.attention_groups * int(state.get(n.TOPK) or 1) * int(context) >= INT32
 
 
 def _vocabularies(state: State, *, reduced: bool) -> tuple[int, int] | None:
@@ -89,7 +99,7 @@ def _no_draft_graphs(state: State) -> bool:
     sizes = (state.get(n.DECODE_GRAPH) or {}).get("bs")
     if not (state.eagle and state.attention_dp and sizes) or state.values[n.DECODE_GRAPH]["backend"] == "disabled":
         return False
-    width = state.number("tp-size") // state.number("attn-dp-size")
+    width = state.number("tp-size") // state.attention_groups
     return all(size % width for size in sizes)
 
 
@@ -103,6 +113,17 @@ AFTERWARDS = (
     Rule(
         "tree-bounds", "die", _outside_tree, _outside_tree_text, "R5 eagle_utils.py:100", LAUNCHED,
         advice="2 ≤ N ≤ 1 + K + (S−1)·K²",
+    ),
+    Rule(
+        "no-steps", "die", _chain_of_none, "this version drafts at least one step",
+        "eagle_worker_v2.py: a chain without steps came with 0.5.14", READ, until="0.5.13",
+        advice="speculative-num-steps from 1 on",
+    ),
+    Rule(
+        "nothing-drafted", "pointless", _chain_of_none,
+        "with 0 steps nothing is drafted: SGLang starts and verifies one token at a time, and the drafter costs time "
+        "all the same", "eagle_worker_v2.py:1469", LAUNCHED, since="0.5.14",
+        advice="speculative-num-steps from 1 on, or no speculative-algorithm",
     ),
     Rule(
         "tree-below-steps", "die", _below_steps,

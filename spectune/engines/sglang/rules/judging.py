@@ -12,7 +12,8 @@ from spectune.engines.sglang.rules.table import pipeline
 
 Severity = Literal["info", "warning", "fatal"]
 SEVERITY: Mapping[Kind, Severity] = {
-    "reject": "fatal", "die": "fatal", "unwise": "warning", "implicit": "warning", "rewrite": "info", "note": "info",
+    "reject": "fatal", "die": "fatal", "unwise": "warning", "implicit": "warning", "pointless": "warning",
+    "rewrite": "info", "note": "info",
 }  # fmt: skip
 
 

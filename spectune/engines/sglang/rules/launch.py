@@ -117,15 +117,15 @@ DATA_PARALLELISM = (
     ),
     Rule(
         "attention-dp-divides", "reject",
-        lambda s: s.attention_dp and s.number("tp-size") % s.number("attn-dp-size") != 0,
+        lambda s: s.attention_dp and s.number("tp-size") % s.attention_groups != 0,
         "AssertionError: ", "R16 parallel_hook.py:326", RAN,
         advice=lambda s: f"tp-size {s.number('tp-size')} must be a multiple of attn-dp-size "
-                         f"{s.number('attn-dp-size')}; SGLang gives no message",
+                         f"{s.attention_groups}; SGLang gives no message",
     ),
     Rule(
         "attention-dp-chunk", "rewrite", lambda s: s.attention_dp and s.get(n.CHUNK) is not None,
         "each attention data-parallel group prefills its share of the chunk", "section 1.1, parallel_hook.py:327", RAN,
-        sets=lambda s: {n.CHUNK: int(s.values[n.CHUNK]) // s.number("attn-dp-size")},
+        sets=lambda s: {n.CHUNK: int(s.values[n.CHUNK]) // s.attention_groups},
     ),
     Rule(
         "dp-head-without-dp", "reject", lambda s: s.on("enable-dp-lm-head") and not s.attention_dp

@@ -122,7 +122,7 @@ def memory_fraction(state: State) -> float:
     assert state.machine is not None
     total = state.machine.memory_mib
     decode, prefill = state.values[n.DECODE_GRAPH], state.values[n.PREFILL_GRAPH]
-    chunk, attention_dp = int(state.values[n.CHUNK]), state.number("attn-dp-size")
+    chunk, attention_dp = int(state.values[n.CHUNK]), state.attention_groups
     deepep = state.get("moe-a2a-backend") == "deepep"
     reserved = 512 + 1.5 * max(chunk if chunk > 0 else state.number("max-prefill-tokens"), 2048)
     reserved += state.number("tp-size") * state.number("pp-size") / 8 * MIB_PER_GIB

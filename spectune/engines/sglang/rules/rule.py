@@ -20,6 +20,7 @@ Kind = Literal[
     "rewrite",  # SGLang replaces or fills in values
     "unwise",  # it runs, hardly as meant
     "implicit",  # it runs on a default that depends on what else was given; a search passes it instead
+    "pointless",  # it runs, but cannot be what a search looks for
     "note",  # worth knowing
     "same",  # arguments that make no difference here
 ]
@@ -77,7 +78,7 @@ class Rule:
     @property
     def excludes(self) -> bool:
         """Whether a search never launches where it applies."""
-        return self.kind in {"reject", "die", "implicit"}
+        return self.kind in {"reject", "die", "implicit", "pointless"}
 
 
 def version_key(version: str) -> tuple[int, ...]:

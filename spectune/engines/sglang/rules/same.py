@@ -50,6 +50,11 @@ SAME = (
         drops=frozenset({n.GRAPH_MOST}),
     ),
     Rule(
+        "attention-alone", "same", lambda s: s.number("dp-size") == 1,
+        "enable-dp-attention with one group is no data parallelism", "R16 parallel_hook.py:39", RAN,
+        drops=frozenset({"enable-dp-attention"}),
+    ),
+    Rule(
         "main-revision", "same", lambda s: s.get(n.DRAFT_REVISION) == "main", "main is the default revision",
         "section 2.7, speculative_hook.py:123", RAN, drops=frozenset({n.DRAFT_REVISION}),
     ),

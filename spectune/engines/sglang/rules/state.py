@@ -92,7 +92,13 @@ class State:
     @property
     def attention_dp(self) -> bool:
         """Whether attention runs data parallel."""
-        return self.number("attn-dp-size") > 1
+        return self.attention_groups > 1
+
+    @property
+    def attention_groups(self) -> int:
+        """Groups that attention runs data parallel in, at least 1; until 0.5.21 dp-size counts them, with a switch."""
+        groups = self.number("attn-dp-size")
+        return max(1, self.number("dp-size") if groups == 1 and self.on("enable-dp-attention") else groups)
 
     @property
     def cpu(self) -> bool:

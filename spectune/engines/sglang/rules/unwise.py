@@ -13,7 +13,7 @@ def _uncaptured(state: State) -> bool:
     graph, running = state.get(n.DECODE_GRAPH) or {}, state.get(n.RUNNING)
     if running is None or graph.get("backend") == "disabled" or graph.get("max_bs") is None or state.cpu:
         return False
-    return int(running) // state.number("attn-dp-size") > int(graph["max_bs"])
+    return int(running) // state.attention_groups > int(graph["max_bs"])
 
 
 def _tree_nccl(state: State) -> bool:
