@@ -83,7 +83,8 @@ def _print_census(counted: Census) -> None:
         _say(f"{counted.merged:,} combinations are another's candidate, rewritten or made equal by:")
         _print_counts(counted.folded)
     if counted.excluded:
-        _say(f"{counted.excluded.total():,} combinations are never launched: SGLang refuses or dies of them, or they are of no use:")
+        _say(f"{counted.excluded.total():,} combinations are never launched: SGLang refuses or dies of them, or makes "
+             "no use of them:")  # fmt: skip
         _print_counts(counted.excluded)
     if counted.forbidden:
         _say(f"{counted.forbidden.total():,} candidates are forbidden by the file:")

@@ -103,6 +103,24 @@ class Model:
         value = self.text(key)
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
+    def has_layers(self, kind: str) -> bool:
+        """Whether some of its layers are of a kind, such as `mamba`."""
+        layers = self.text("layer_types")
+        return isinstance(layers, list | tuple) and kind in layers
+
+    @property
+    def asymmetric(self) -> bool:
+        """Whether its keys and values differ in width."""
+        return not self.mla and self.integer("v_head_dim") not in (None, self.integer("head_dim"))
+
+    @property
+    def kda(self) -> bool:
+        """Whether it has Kimi's delta attention (configs/model_config.py:230)."""
+        linear = self.text("linear_attn_config")
+        named = isinstance(linear, Mapping) and bool(linear.get("kda_layers"))
+        sized = None not in (self.text("linear_num_heads"), self.text("linear_head_dim"))
+        return named or (sized and self.has_layers("linear_attention"))
+
     @property
     def dsa(self) -> bool:
         """Whether it has DeepSeek's sparse attention."""

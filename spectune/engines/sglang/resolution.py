@@ -68,7 +68,11 @@ def resolve(
 
 def reported(state: State) -> dict[str, Any]:
     """Return the resolved values under the engine's field names."""
-    values = {name: value for name, value in state.values.items() if name in state.given or name not in UNREPORTED}
+    values = {
+        name: value
+        for name, value in state.values.items()
+        if name in state.given or name not in UNREPORTED or value != DEFAULTS[name]
+    }
     values |= {name: state.on(name) for name in FLAGS}
     for key in (n.DECODE_GRAPH, n.PREFILL_GRAPH):
         if key in values:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spectune.engines.protocol import Illegal
+from spectune.engines.sglang.model_config import Model
 from spectune.engines.sglang.options import Options
 from spectune.engines.sglang.rules import BY_NAME, DRAFT_TOKENS, RULES, STEPS, TOPK
 from spectune.engines.sglang.rules.eagle import draft_token_bounds
@@ -196,6 +197,8 @@ def test_other_algorithms_pass_through_as_written(algorithm: str) -> None:
         ({DRAFT_TOKENS: 64, STEPS: 2}, "tree-bounds"),
         ({DRAFT_TOKENS: 1}, "tree-bounds"),
         ({STEPS: 0}, "tree-bounds"),
+        ({STEPS: -1, TOPK: 1}, "tree-bounds"),
+        ({STEPS: 0, TOPK: 1}, "nothing-drafted"),
         ({TOPK: 0}, "tree-bounds"),
         ({STEPS: None}, "incomplete-draft"),
         ({TOPK: None}, "incomplete-draft"),
@@ -231,6 +234,41 @@ def test_what_sglang_refuses_or_dies_of(change: dict[str, object], rule: str) ->
 def test_the_same_backends_are_fine_for_a_chain() -> None:
     chain = {**EAGLE, TOPK: 1, DRAFT_TOKENS: 4, "attention-backend": "trtllm_mha", "page-size": 64}
     assert illegality(chain) is None
+
+
+@pytest.mark.parametrize(
+    ("version", "rule"), [("0.5.13", "no-steps"), ("0.5.14", "nothing-drafted"), ("0.5.23", "nothing-drafted")]
+)
+def test_a_chain_of_no_steps_is_never_launched(version: str, rule: str) -> None:
+    values = {**EAGLE, STEPS: 0, TOPK: 1, DRAFT_TOKENS: 5}
+    found = canonical(Rulebook(BASE, version=version), values)
+    assert isinstance(found, Illegal)
+    assert found.rule == rule
+
+
+@pytest.mark.parametrize("algorithm", ["STANDALONE", "NGRAM"])
+@pytest.mark.parametrize("version", ["0.5.21", "0.5.23"])
+@pytest.mark.parametrize("given", [{"attn-dp-size": 4}, {"dp-size": 4, "enable-dp-attention": True}])
+def test_attention_data_parallelism_is_seen_in_both_spellings(
+    algorithm: str, version: str, given: dict[str, Any]
+) -> None:
+    found = canonical(Rulebook(BASE, version=version), {**EAGLE, "speculative-algorithm": algorithm, **given})
+    assert isinstance(found, Illegal)
+    assert found.rule in {"standalone-dp", "ngram-dp"}
+
+
+def test_attention_data_parallelism_of_one_group_is_none() -> None:
+    assert fold({**EAGLE, "enable-dp-attention": True}) == fold({**EAGLE, "enable-dp-attention": False}) == fold(EAGLE)
+    replicas = {**EAGLE, "dp-size": 4}
+    assert fold({**replicas, "enable-dp-attention": True}) != fold({**replicas, "enable-dp-attention": False})
+
+
+def test_a_split_backend_of_a_model_that_names_its_own_is_not_refused() -> None:
+    """Without the common backend, SGLang puts its choice for the model there."""
+    llama4 = Model.from_config({"architectures": ["Llama4ForCausalLM"]})
+    book = Rulebook({**BASE, "attention-backend": None}, model_of=lambda _: llama4)
+    split = {"prefill-attention-backend": "fa3", "decode-attention-backend": "triton"}
+    assert not isinstance(canonical(book, {**EAGLE, **split}), Illegal)
 
 
 def test_adaptive_speculation_couples_steps_to_everything() -> None:

@@ -43,7 +43,7 @@ def _outside_tree_text(state: State) -> str:
 
 
 def _chain_of_none(state: State) -> bool:
-    """Whether SGLang is told to speculate without drafting; adaptive speculation may, for as long as batches are large."""
+    """Whether SGLang is told to speculate without drafting, which adaptive speculation may do for large batches."""
     return state.eagle and not state.on(n.ADAPTIVE) and state.get(n.TOPK) == 1 and state.get(n.STEPS) == 0
 
 

@@ -1,4 +1,4 @@
-"""Rules on attention backends and page sizes, in the order SGLang applies them."""
+"""Rules on attention backends and page sizes for every model, in the order SGLang applies them."""
 
 from __future__ import annotations
 
@@ -9,50 +9,6 @@ from spectune.engines.sglang.rules.rule import RAN, READ, Rule
 
 # fmt: off
 ATTENTION = (
-    Rule(
-        "dsa-page", "rewrite", lambda s: s.model.dsa and not s.cpu and s.machine is not None, "",
-        "section 1.1, deepseek_v2.py:150", READ,
-        sets=lambda s: {n.PAGE: 64 * (s.model.integer("index_kpool") or 1)},
-    ),
-    Rule(
-        "dsa-kv-dtype", "reject",
-        lambda s: s.model.dsa and not s.cpu and s.get("kv-cache-dtype") not in ("auto", "bf16", "bfloat16", "fp8_e4m3"),
-        "AssertionError: DeepSeek DSA only supports bf16/bfloat16 or fp8_e4m3 kv_cache_dtype", "overrides.py:541", RAN,
-        advice="fp8_e4m3 or bfloat16",
-    ),
-    Rule(
-        "hybrid-attention", "rewrite",
-        lambda s: s.model.architecture in backends.HYBRID and s.capability == BLACKWELL and s.get(n.ATTENTION) is None,
-        "hybrid linear attention has its own backend and page size here", "qwen3_5.py:26", RAN,
-        sets=backends.hybrid_choice,
-    ),
-    Rule(
-        "model-attention", "rewrite",
-        lambda s: s.capability is not None and backends.unset(s) and backends.model_choice(s) is not None,
-        lambda s: f"{s.model.architecture} runs on {backends.model_choice(s)} here",
-        "section 1.1, model_overrides/", RAN,
-        sets=lambda s: {n.ATTENTION: backends.model_choice(s)},
-    ),
-    Rule(
-        "multi-layer-eagle", "rewrite",
-        lambda s: s.model.architecture in backends.MULTI_LAYER and s.get(n.ALGORITHM) == "EAGLE",
-        "the model's own draft layers run as multi-layer EAGLE", "R24 overrides.py:346", READ,
-        sets=lambda _: {"enable-multi-layer-eagle": True},
-    ),
-    Rule(
-        "gpt-oss-backends", "reject",
-        lambda s: s.model.architecture == "GptOssForCausalLM" and not set(s.backends) <= set(backends.GPT_OSS),
-        lambda s: (f"AssertionError: GptOssForCausalLM requires one of {list(backends.GPT_OSS)} attention backend, but "
-                   f"got the following backends\n- Prefill: {s.backends[0]}\n- Decode: {s.backends[1]}\n"),
-        "R24 model_hook.py:515", RAN, advice="leave the backend to SGLang, or take triton",
-    ),
-    Rule(
-        "llama4-backends", "reject",
-        lambda s: s.model.architecture in backends.LLAMA4_ARCHITECTURES and not s.cpu
-        and s.get(n.ATTENTION) not in backends.LLAMA4,
-        lambda s: ("AssertionError: fa3, aiter, triton, ascend, trtllm_mha or intel_xpu is required for Llama4 model "
-                   f"but got {s.get(n.ATTENTION)}"), "R24 model_hook.py:615", READ,
-    ),
     Rule(
         "deterministic-attention", "rewrite",
         lambda s: s.on("enable-deterministic-inference") and s.get(n.ATTENTION) is None and s.capability is not None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from spectune.engines.sglang.rules import names as n
@@ -19,8 +20,18 @@ DEEPSEEK = frozenset(
         "Glm5NextForConditionalGeneration", "HYV4ForCausalLM", "LongcatFlashForCausalLM", "Dots3NoteForCausalLM",
     }
 )  # fmt: skip
-# These ask for fa3 from Ampere on, whatever split backends are named.
+# These ask for fa3 from Ampere on.
 AMPERE_ON = ("Olmo2ForCausalLM", "Exaone4ForCausalLM", "ExaoneMoEForCausalLM", "ExaoneMoeForCausalLM")
+GEMMA4_ARCHITECTURES = (
+    "Gemma4ForConditionalGeneration", "Gemma4ForCausalLM", "Gemma4UnifiedForConditionalGeneration",
+)  # fmt: skip
+GEMMA4 = ("trtllm_mha", "triton", "fa4", "ascend", "intel_xpu", "intel_amx", "aiter")
+EXAONE = ("fa3", "triton", "trtllm_mha")
+SHORT_CONVOLUTION = ("Lfm2ForCausalLM", "Lfm2MoeForCausalLM")
+RECURRENT = ("FalconH1ForCausalLM", "JetNemotronForCausalLM", "JetVLMForConditionalGeneration")
+IQUEST = "IQuestQ1ForCausalLM"
+DEEPSEEK_V4 = "DeepseekV4ForCausalLM"
+NEMOTRON = ("NemotronHForCausalLM", "NemotronHPuzzleForCausalLM", "NemotronH_Omni_Reasoning_V3")
 # Architecture → backend on Hopper, on Blackwell (SM100), elsewhere on CUDA; None leaves it to the general rule.
 CHOSEN_FOR: dict[str, tuple[str | None, str | None, str | None]] = {
     "GptOssForCausalLM": ("fa3", "trtllm_mha", "triton"),
@@ -31,7 +42,17 @@ CHOSEN_FOR: dict[str, tuple[str | None, str | None, str | None]] = {
     "MiMoV2ForCausalLM": (None, "fa4", None),
     "MiMoV2FlashForCausalLM": (None, "fa4", None),
     **dict.fromkeys(DEEPSEEK, (None, "trtllm_mla", None)),
+    **dict.fromkeys(GEMMA4_ARCHITECTURES, ("triton", "trtllm_mha", "triton")),
+    **dict.fromkeys(SHORT_CONVOLUTION, (None, "flashinfer", None)),
+    **dict.fromkeys(RECURRENT, (None, "triton", None)),
+    "GraniteMoeHybridForCausalLM": (None, "flashinfer", None),
+    IQUEST: ("fa3", "fa3", "fa3"),
 }
+# These ask for their choice whatever split backends are named.
+WHATEVER_IS_SPLIT = frozenset(
+    {*LLAMA4_ARCHITECTURES, *AMPERE_ON, *GEMMA4_ARCHITECTURES, *SHORT_CONVOLUTION, *RECURRENT,
+     "GraniteMoeHybridForCausalLM"}
+)  # fmt: skip
 HYBRID = (
     "Qwen3NextForCausalLM", "Qwen3_5ForConditionalGeneration", "Qwen3_5MoeForConditionalGeneration",
     "InternS2PreviewForConditionalGeneration", "InternS2MobiusForConditionalGeneration",
@@ -47,9 +68,8 @@ PAGES = {
 
 def unset(state: State) -> bool:
     """Whether nobody has named the attention backend that the model's choice would stand in for."""
-    common_only = state.model.architecture in (*LLAMA4_ARCHITECTURES, *AMPERE_ON)
-    names = (n.ATTENTION,) if common_only else (n.ATTENTION, n.PREFILL_ATTENTION, n.DECODE_ATTENTION)
-    return all(state.get(name) is None for name in names)
+    split = () if state.model.architecture in WHATEVER_IS_SPLIT else (n.PREFILL_ATTENTION, n.DECODE_ATTENTION)
+    return all(state.get(name) is None for name in (n.ATTENTION, *split))
 
 
 def model_choice(state: State) -> str | None:
@@ -57,6 +77,8 @@ def model_choice(state: State) -> str | None:
     if state.model.dsa:
         return "dsa"
     if (state.model.architecture or "").startswith("Exaone") and state.model.text("sliding_window_pattern") is None:
+        return None
+    if state.model.architecture == "GraniteMoeHybridForCausalLM" and not state.model.has_layers("mamba"):
         return None
     row = CHOSEN_FOR.get(state.model.architecture or "", (None, None, None))
     return row[{HOPPER: 0, BLACKWELL: 1}.get(state.capability or 0, 2)]
@@ -73,7 +95,7 @@ def general_choice(state: State) -> str:
         return "fa3"
     settled = state.algorithm is None or topk is not None or state.algorithm == "DFLASH"
     if capability == BLACKWELL and chain and settled:
-        return "trtllm_mha"
+        return "fa4" if state.model.asymmetric else "trtllm_mha"
     return "triton" if state.model.sinks else "flashinfer"
 
 
@@ -81,6 +103,35 @@ def hybrid_choice(state: State) -> dict[str, Any]:
     """Return backend and page size of a hybrid linear-attention model on Blackwell (model_overrides/qwen3_5.py)."""
     paged = general_choice(state) == "trtllm_mha" and (state.algorithm is not None or state.on("disable-radix-cache"))
     return {n.ATTENTION: "trtllm_mha", n.PAGE: 64} if paged else {n.ATTENTION: "triton", n.PAGE: 1}
+
+
+def minimax_nvfp4(state: State) -> bool:
+    """Whether it is a MiniMax M3 whose experts are packed in NVFP4 (model_overrides/minimax_m3.py:20)."""
+    packed = state.model.config.get("quantization_config")
+    return (
+        (state.model.architecture or "").startswith("MiniMaxM3Sparse")
+        and isinstance(packed, Mapping)
+        and str(packed.get("moe_quant_algo", "")).upper() == "NVFP4"
+        and packed.get("moe_quant_format") == "nvfp4-pack-quantized"
+        and state.get("quantization") in (None, "minimax_m3_nvfp4")
+    )
+
+
+def nemotron_choice(state: State) -> dict[str, Any]:
+    """Return what a Nemotron-H runs with on Blackwell (model_overrides/nemotron_h.py:123), or nothing."""
+    if state.capability not in (BLACKWELL, BLACKWELL_PRO) or not unset(state):
+        return {}
+    if state.algorithm is None:
+        return {n.ATTENTION: "trtllm_mha"} if state.capability == BLACKWELL else {}
+    paged = state.capability == BLACKWELL and state.get(n.TOPK) in (None, 1)
+    drafters = {"EAGLE", "NEXTN", "DSPARK"} if paged else {"EAGLE", "NEXTN", "DSPARK", "DFLASH"}
+    backend = "trtllm_mha" if paged else "flashinfer"
+    chosen = {n.ATTENTION: "trtllm_mha" if paged else "triton"}
+    if paged and state.get(n.MAMBA_STRATEGY) in (None, "auto"):
+        chosen[n.MAMBA_STRATEGY] = "extra_buffer"
+    if state.get(n.DRAFT_ATTENTION) is None and state.algorithm in drafters:
+        chosen[n.DRAFT_ATTENTION] = backend
+    return {**chosen, n.PAGE: state.get(n.PAGE) or 64} if paged else chosen
 
 
 def deterministic_choice(state: State) -> str:

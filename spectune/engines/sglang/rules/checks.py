@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from spectune.engines.sglang.rules import names as n
+from spectune.engines.sglang.rules.backends import IQUEST
 from spectune.engines.sglang.rules.rule import RAN, READ, Rule
 from spectune.engines.sglang.rules.state import State
 
+# configs/model_config.py:2553
+UNCHUNKED = (
+    "Grok1VForCausalLM", "Grok1AForCausalLM", "LlavaLlamaForCausalLM", "MllamaForConditionalGeneration",
+    "MossVLForConditionalGeneration",
+)  # fmt: skip
 LORA_ALGORITHMS = frozenset({"NGRAM", "EAGLE", "EAGLE3", "DFLASH", "DSPARK"})
 
 
@@ -13,8 +19,29 @@ def _pipeline_spec(state: State) -> bool:
     return state.env.get("SGLANG_ENABLE_PP_SPEC", "0").lower() in {"1", "true"}
 
 
+def _dispatched(state: State) -> int:
+    """Return the tokens that the largest decode graph sends to the experts of a rank, 0 without DeepEP v2."""
+    graph = state.get(n.DECODE_GRAPH) or {}
+    if state.get("moe-a2a-backend") != "deepep_v2" or graph.get("backend") == "disabled":
+        return 0
+    running = state.get(n.RUNNING)
+    most = int(graph.get("max_bs") or 0)
+    requests = most if running is None else min(most, max(1, int(running) // state.attention_groups))
+    return requests * int((state.get(n.DRAFT_TOKENS) if state.algorithm else None) or 1)
+
+
+def _capacity(state: State) -> int:
+    given = state.env.get("SGLANG_DEEPEP_V2_NUM_MAX_DISPATCH_TOKENS_PER_RANK", "")
+    return int(given) if given.isdecimal() else 128
+
+
 # fmt: off
 CHECKS = (
+    Rule(
+        "unchunked-model", "rewrite",
+        lambda s: s.model.architecture in UNCHUNKED and s.get(n.CHUNK) not in (None, -1),
+        "this model's prompts are prefilled whole", "model_hook.py:1025", RAN, sets=lambda _: {n.CHUNK: -1},
+    ),
     Rule(
         "corpus-budget", "reject",
         lambda s: s.algorithm == "NGRAM" and s.get("speculative-ngram-external-corpus-path") is not None
@@ -54,14 +81,11 @@ CHECKS = (
         advice="top-k 1", since="0.5.23",
     ),
     Rule(
-        "iquest-topk", "reject", lambda s: s.model.architecture == "IQuestQ1ForCausalLM" and s.tree,
-        "ValueError: IQuestQ1 speculative decoding requires --speculative-eagle-topk 1.", "R24 iquest_q1.py:33", READ,
-        advice="top-k 1",
-    ),
-    Rule(
-        "iquest-algorithm", "reject",
-        lambda s: s.model.architecture == "IQuestQ1ForCausalLM" and s.algorithm not in (None, "EAGLE"),
-        "ValueError: IQuest Q1 MTP requires serial EAGLE or NEXTN drafting.", "R24 iquest_q1.py:26", READ,
+        "iquest-drafter", "reject",
+        lambda s: s.model.architecture == IQUEST and s.eagle
+        and s.get(n.DRAFT_MODEL) in (None, s.get("model-path")),
+        "ValueError: IQuest Q1 requires an independent draft model path.", "R24 speculative_hook.py:1023", RAN,
+        since="0.5.22", advice="pass speculative-draft-model-path",
     ),
     Rule(
         "deepep-v2-draft", "reject",
@@ -69,6 +93,13 @@ CHECKS = (
         and (s.get("speculative-moe-a2a-backend") or s.get("moe-a2a-backend")) == "deepep_v2",
         "ValueError: DeepEP v2 MoE is not validated as a speculative draft backend. Select another "
         "--speculative-moe-a2a-backend.", "R17 moe_hook.py:624", READ, since="0.5.23",
+    ),
+    Rule(
+        "deepep-v2-budget", "reject", lambda s: _dispatched(s) > _capacity(s),
+        lambda s: ("ValueError: DeepEP v2 per-rank decode CUDA graph exceeds "
+                   f"SGLANG_DEEPEP_V2_NUM_MAX_DISPATCH_TOKENS_PER_RANK: required={_dispatched(s)}, "
+                   f"capacity={_capacity(s)}"), "R17 moe_hook.py:679", READ, since="0.5.23",
+        advice="a smaller cuda-graph-max-bs-decode, fewer draft tokens, or a greater value of that variable",
     ),
     Rule(
         "padding-and-compile", "reject",

@@ -33,6 +33,7 @@ def _prefill_graphs_off(state: State) -> bool:
         or state.on("enable-two-batch-overlap")
         or state.get("moe-a2a-backend") not in KEPT_A2A
         or state.model.architecture == "DeepseekV4ForCausalLM"
+        or (state.model.kda and state.model.architecture != "Glm5NextForConditionalGeneration")
         or (state.model.multimodal and state.model.architecture not in MULTIMODAL_PREFILL_GRAPHS)
     )
 

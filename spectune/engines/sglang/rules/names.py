@@ -14,6 +14,7 @@ ADAPTIVE = "speculative-adaptive"
 REJECTION = "speculative-use-rejection-sampling"
 BLOCK_VERIFICATION = "speculative-use-block-verification"
 NGRAM_BREADTH = "speculative-ngram-max-bfs-breadth"
+MAMBA_STRATEGY = "mamba-radix-cache-strategy"
 RUNNING = "max-running-requests"
 PAGE = "page-size"
 CHUNK = "chunked-prefill-size"
@@ -72,4 +73,6 @@ ALIASES = {
 # S × K × N and not once per combination with everything else.
 DRAFT_NAMES = frozenset({ALGORITHM, STEPS, TOPK, DRAFT_TOKENS})
 # Where one of these is in play, S and N matter to rules that read other arguments as well.
-COUPLING = frozenset({ADAPTIVE, "speculative-adaptive-config", "speculative-ngram-external-corpus-path"})
+COUPLING = frozenset(
+    {ADAPTIVE, "speculative-adaptive-config", "speculative-ngram-external-corpus-path", "mamba-track-interval"}
+)

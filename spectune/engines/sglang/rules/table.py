@@ -7,10 +7,13 @@ from functools import lru_cache
 from spectune.engines.sglang.rules.afterwards import AFTERWARDS
 from spectune.engines.sglang.rules.algorithm import ALGORITHM
 from spectune.engines.sglang.rules.attention import ATTENTION
+from spectune.engines.sglang.rules.by_model import BY_MODEL
 from spectune.engines.sglang.rules.checks import CHECKS
 from spectune.engines.sglang.rules.eagle import EAGLE
+from spectune.engines.sglang.rules.hybrid import HYBRID
 from spectune.engines.sglang.rules.launch import DATA_PARALLELISM, MEMORY, PARALLELISM
 from spectune.engines.sglang.rules.lookup import NGRAM, OTHERS
+from spectune.engines.sglang.rules.nvfp4 import NVFP4, NVFP4_BACKENDS
 from spectune.engines.sglang.rules.rule import Rule
 from spectune.engines.sglang.rules.same import SAME
 from spectune.engines.sglang.rules.unwise import UNWISE
@@ -18,7 +21,11 @@ from spectune.engines.sglang.rules.unwise import UNWISE
 PIPELINE: tuple[Rule, ...] = (
     *PARALLELISM,
     *MEMORY,
+    *BY_MODEL,
+    *HYBRID,
+    *NVFP4_BACKENDS,
     *ATTENTION,
+    *NVFP4,
     *DATA_PARALLELISM,
     *ALGORITHM,
     *EAGLE,
