@@ -1,4 +1,4 @@
-"""Rules of single architectures, hybrid models and NVFP4 caches; what SGLang 0.5.23's own resolver said, but for rules marked read."""
+"""Rules of single architectures, hybrid models and NVFP4 caches: what SGLang 0.5.23's own resolver said of each row."""
 
 from __future__ import annotations
 
