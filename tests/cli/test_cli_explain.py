@@ -14,6 +14,7 @@ from readme_commands import ROOT
 
 from spectune.cli.explaining import choose_machine, explain
 from spectune.engines.sglang.gpu_model import gpu_names, known_as
+from spectune.engines.sglang.printable import printable_json
 from spectune.errors import SpectuneError
 
 LLAMA = {
@@ -153,6 +154,43 @@ def test_a_config_that_cannot_be_true_is_doubted(models: Path, lie: dict[str, An
     explanation = asked(f"sglang serve llama {EAGLE3}", models)
     assert found(explanation, "model-config").severity == "warning"
     assert "config.json" in found(explanation, "model-config").message
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "rule"),
+    [
+        ("--speculative-num-steps 0 --speculative-eagle-topk 1", "warning", "nothing-drafted"),
+        ("--mem-fraction-static nan", "warning", "memory-fraction-bounds"),
+        ("--mem-fraction-static 5", "warning", "memory-fraction-bounds"),
+        ("--page-size 0", "rejected", "page-zero"),
+        ("--tp 0", "warning", "counts-positive"),
+        ("--cuda-graph-max-bs-decode 1000000000 --disable-cuda-graph-padding", "warning", "graph-sizes"),
+        ("--chunked-prefill-size 1000000000000", "warning", "memory-fraction-bounds"),
+        ("""--cuda-graph-config '{"decode": {"max_bs": "x"}}'""", "rejected", "graph-values"),
+        ("""--cuda-graph-config '{"decode": {"bs": []}}'""", "rejected", "graph-values"),
+        ("""--cuda-graph-config '{"decode": {"bs": ["1"]}}'""", "rejected", "graph-values"),
+        ("""--cuda-graph-config '{"decode": {"bs": 5}}'""", "rejected", "graph-values"),
+        ("""--cuda-graph-config '{"prefill": {"max_bs": 1.5}}'""", "rejected", "graph-values"),
+        ("--speculative-adaptive --speculative-adaptive-config llama", "warning", "adaptive-config"),
+    ],
+)
+def test_values_that_mean_nothing(models: Path, words: str, status: str, rule: str) -> None:
+    explanation = asked(f"sglang serve llama {EAGLE3} {words}", models)
+    assert explanation.status == status
+    assert found(explanation, rule)
+    json.dumps(printable_json(explanation.to_json()), allow_nan=False)
+
+
+def test_ngram_that_looks_nothing_up(models: Path) -> None:
+    ngram = "sglang serve llama --speculative-algorithm NGRAM"
+    assert found(asked(f"{ngram} --speculative-num-draft-tokens 1", models), "nothing-looked-up")
+    assert asked(f"{ngram} --speculative-ngram-max-bfs-breadth 0", models).status == "rejected"
+
+
+@pytest.mark.parametrize("vision", [{"num_hidden_layers": "x"}, {"hidden_size": None}, {"hidden_size": [1]}])
+def test_a_vision_part_that_cannot_be_true_is_passed_over(models: Path, vision: dict[str, Any]) -> None:
+    (models / "llama/config.json").write_text(json.dumps({**LLAMA, "vision_config": vision}))
+    assert asked("sglang serve llama", models).resolved["mem_fraction_static"] > 0
 
 
 def test_a_downloaded_hub_model_is_found(models: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -30,6 +31,8 @@ def printable_json(value: Any) -> Any:
         return [printable_json(inner) for inner in value]
     if isinstance(value, int) and not -(2**53) < value < 2**53:
         return str(value)  # beyond what readers of JSON keep exactly
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
     return value if value is None or isinstance(value, bool | int | float) else printable(str(value))
 
 

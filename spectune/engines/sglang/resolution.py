@@ -79,5 +79,5 @@ def reported(state: State) -> dict[str, Any]:
             graph = values[key]
             sizes = graph["bs"]
             values[key] = {"backend": graph["backend"], "max_bs": graph["max_bs"], "bs": sizes,
-                           "n_bs": None if sizes is None else len(sizes)}  # fmt: skip
+                           "n_bs": len(sizes) if isinstance(sizes, list) else None}  # fmt: skip
     return {name.replace("-", "_"): value for name, value in sorted(values.items())}

@@ -44,6 +44,16 @@ def only(line: LaunchLine, rule: str) -> Any:
         "ssh host \"bash -c 'python -m sglang.launch_server --model-path m --tp-size 8'\"",
         "$ sglang serve m --tp-size 8\r\n",
         "#!/bin/bash\nset -e\nif true; then (sglang serve m --tp-size 8) & fi",
+        'ARGS=(--model-path m) # N\nARGS+=(\n  --tp-size 8\n)\npython -m sglang.launch_server "${ARGS[@]}"',
+        "```bash\nsglang serve m --tp-size 8\n```\n",
+        "`sglang serve m --tp-size 8`",
+        "sglang serve m --tp-size 8 \\",
+        '["sglang", "serve", "m", "--tp-size", 8]',
+        'FROM x\nENTRYPOINT ["python3", "-m", "sglang.launch_server"]\nCMD ["--model-path", "m", "--tp-size", "8"]',
+        "command:\n  - python3\n  - -m\n  - sglang.launch_server\nargs: [--model-path, m, --tp-size, 8]",
+        "spec:\n  containers:\n  - {command: [sleep]}\n  - args: [sglang, serve, m, --tp-size, '8']",
+        "- bash\n- -c\n- sglang serve m --tp-size 8",
+        "args:\n- --model-path\n- m\n- --tp-size=8",
     ],
 )
 def test_shell_noise_is_seen_through(command: str) -> None:
@@ -286,6 +296,36 @@ USUAL = [
     if name == option.name and option.kind not in ("nullable_str", "parse_cuda_graph_config_arg")
     and name not in ("config", "lora-paths", "log-level", "model-path", "monokernel-backend")
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("sglang serve m\0", "null bytes"),
+        ("sglang serve m --tp-size " + "9" * 30, "--tp-size 9{30} is a count of nothing"),
+        ("sglang serve m --cuda-graph-bs-decode 1 " + "9" * 30, "--cuda-graph-bs-decode 9{30} is a count of nothing"),
+        ("sglang serve m" + " --tp 2" * 5000, "10001 words is longer"),
+        ("A=(x x)\n" + "A=(${A[@]} ${A[@]})\n" * 40 + "sglang serve ${A[@]}", "array A grows beyond"),
+        ("A=xxxxxxxx\n" + "A=$A$A\n" * 40 + "sglang serve $A", "grows beyond"),
+        ("A=(" * 3000 + ")" * 3000, "is no launch"),
+        ("a: &a [x]\ncommand: [" + "*a, " * 50 + "y]", "is no launch"),
+        ("docker run --entrypoint sglang image serve m", "is no launch"),
+    ],
+)
+def test_what_is_no_command_is_said_in_one_sentence(command: str, words: str) -> None:
+    with pytest.raises(SpectuneError, match=words):
+        read_launch(command)
+
+
+@pytest.mark.parametrize(
+    ("word", "advice"), [("“--tp” 2", "word processor"), ("--tp\u00a02", "word processor"), ("—tp 2", "word processor")]
+)
+def test_what_a_word_processor_made_is_named(word: str, advice: str) -> None:
+    assert advice in only(read_launch(f"sglang serve m {word}"), "unknown-option").advice
+
+
+def test_an_array_nobody_assigned_is_not_known() -> None:
+    assert rules(read_launch("sglang serve m ${ARGS[@]}")) == ["unknown-words"]
 
 
 @settings(max_examples=200, deadline=None)

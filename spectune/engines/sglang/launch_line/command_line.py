@@ -5,8 +5,9 @@ Nothing of the input is executed, and nothing outside it is read but the file of
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from spectune.engines.sglang.launch_line.argument_parser import ArgumentParser, Trouble, Use
 from spectune.engines.sglang.launch_line.launch_config import ConfigElsewhere, ConfigRefused, merge, without_config
 from spectune.engines.sglang.launch_line.launch_environment import Launch
+from spectune.engines.sglang.launch_line.launch_lists import words_in_list
 from spectune.engines.sglang.launch_line.launch_words import find_in_text, find_in_words
 from spectune.engines.sglang.launch_line.older_names import SUCCESSORS, gone_variables
 from spectune.engines.sglang.launch_line.parser_findings import (
@@ -30,8 +32,11 @@ from spectune.engines.sglang.printable import printable
 from spectune.engines.sglang.resolution import Finding
 from spectune.errors import SpectuneError
 
+GREATEST = 2**63 - 1
 LONGEST = 2**20  # characters; the kernel passes no longer command to a program either
+MOST_WORDS = 4096
 MODEL = "model-path"
+_FENCE = re.compile(r"^[ \t]*```.*$", re.MULTILINE)  # around code in Markdown
 # Refusals whose way out is known, so that the rest of the command can be explained all the same.
 _MENDABLE = {"renamed-option", "missing-model", "help"}
 
@@ -91,9 +96,9 @@ def read_launch(command: str | Sequence[str], *, options: Options | None = None,
     length = len(command) if isinstance(command, str) else sum(map(len, command))
     if length > LONGEST:
         raise SpectuneError(f"a command of {length} characters is longer than any launch, at most {LONGEST}")
-    launch = (
-        find_in_text(_clean(command)) if isinstance(command, str) else find_in_words([_clean(word) for word in command])
-    )
+    launch = _find(command)
+    if len(launch.words) > MOST_WORDS:
+        raise SpectuneError(f"a command of {len(launch.words)} words is longer than any launch, at most {MOST_WORDS}")
     words = _model_first(launch)
     reading = _Reading(ArgumentParser(options) if options else _shipped_parser(), notes=list(launch.findings))
     try:
@@ -110,6 +115,18 @@ def read_launch(command: str | Sequence[str], *, options: Options | None = None,
     return _line(reading, launch)
 
 
+def _find(command: str | Sequence[str]) -> Launch:
+    if not isinstance(command, str):
+        return find_in_words([_clean(word) for word in command])
+    text = _FENCE.sub("", _clean(command)).strip()
+    if text[:1] == text[-1:] == "`" and text.count("`") == 2:  # quoted as in Markdown
+        text = text[1:-1]
+    listed = words_in_list(text)
+    if listed is None:
+        return find_in_text(text)
+    return replace(find_in_words(listed), container=not text.startswith("["))
+
+
 @cache
 def _shipped_parser() -> ArgumentParser:
     return ArgumentParser(Options.shipped())
@@ -117,6 +134,8 @@ def _shipped_parser() -> ArgumentParser:
 
 def _clean(text: str) -> str:
     """Replace halves of characters, which file names may hold and no output takes."""
+    if "\0" in text:
+        raise SpectuneError("no command holds null bytes, but this text does; a file in UTF-16 is to be saved as UTF-8")
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -189,6 +208,10 @@ def _rank(trouble: Trouble | None) -> int:
 
 def _line(reading: _Reading, launch: Launch) -> LaunchLine:
     arguments, findings = after_reading(reading.uses)
+    for name, value in arguments.items():
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, int) and abs(item) > GREATEST:
+                raise SpectuneError(f"--{name} {printable(str(item), 60)} is a count of nothing: at most {GREATEST}")
     tried = {MODEL} & reading.unknown or any(f.message.startswith("argument --model-path") for _, f in reading.troubles)
     if MODEL not in arguments and not tried:
         message = "the following arguments are required: --model-path/--model"

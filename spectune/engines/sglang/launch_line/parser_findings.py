@@ -13,6 +13,7 @@ from spectune.engines.sglang.launch_line.shell_words import Word
 from spectune.engines.sglang.printable import HIDDEN, hidden, printable
 from spectune.engines.sglang.resolution import Finding
 
+_QUOTES = "“”„‘’\u00a0"  # what they make of quotes and blanks
 _DASHES = "‐‑‒–—―−"  # what word processors make of --
 _LOG_LEVELS = {"CRITICAL", "FATAL", "ERROR", "WARNING", "WARN", "INFO", "DEBUG", "NOTSET"}
 _LONGEST = 1000  # characters of a message; a pasted file must not fill the screen
@@ -146,6 +147,8 @@ def _value_advice(trouble: Trouble, parser: ArgumentParser) -> str:
 def _unrecognized_advice(word: str, parser: ArgumentParser) -> str:
     if word[:1] and word[0] in _DASHES:
         return "it begins with a dash that a word processor made: type two hyphens, --"
+    if any(letter in word for letter in _QUOTES):
+        return "it holds quotes or blanks that a word processor made: type plain ones"
     if not word.startswith("-"):
         return "it belongs to no option: quote values with blanks, or name the option"
     name = word.lstrip("-").split("=")[0].split(" ")[0].replace("_", "-")

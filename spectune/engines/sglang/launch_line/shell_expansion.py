@@ -9,6 +9,7 @@ from spectune.engines.sglang.printable import printable
 from spectune.errors import SpectuneError
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ARRAY = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\[[@*]\]")
 _SPECIAL = "@*#?$!-0123456789"
 
 
@@ -22,6 +23,7 @@ class Expansion:
         name: The variable, for `$NAME` and `${NAME}`.
         literal: What stands for it without a shell: a dollar alone is itself.
         quote_follows: Whether it only introduces a quote, as in `$'…'`.
+        array: The array, for `${NAME[@]}`.
     """
 
     written: str
@@ -29,6 +31,7 @@ class Expansion:
     name: str | None = None
     literal: str | None = None
     quote_follows: bool = False
+    array: str | None = None
 
 
 def expansion_at(text: str, start: int, *, quoted: bool) -> Expansion:
@@ -45,12 +48,14 @@ def expansion_at(text: str, start: int, *, quoted: bool) -> Expansion:
             raise unclosed("`", text, start)
         return Expansion(text[start:end], end)
     if after == "(":
-        end = _closing(text, start + 1, "(", ")")
+        end = closing(text, start + 1, "(", ")")
         return Expansion(text[start:end], end)
     if after == "{":
-        end = _closing(text, start + 1, "{", "}")
+        end = closing(text, start + 1, "{", "}")
         inner = text[start + 2 : end - 1]
-        return Expansion(text[start:end], end, inner if _NAME.fullmatch(inner) else None)
+        array = _ARRAY.fullmatch(inner)
+        name_only = inner if _NAME.fullmatch(inner) else None
+        return Expansion(text[start:end], end, name_only, array=array[1] if array else None)
     if name:
         return Expansion(text[start : name.end()], name.end(), name[0])
     if after and after in _SPECIAL:
@@ -59,7 +64,12 @@ def expansion_at(text: str, start: int, *, quoted: bool) -> Expansion:
     return Expansion("$", start + 1, literal="$", quote_follows=follows)
 
 
-def _closing(text: str, start: int, opening: str, closing: str) -> int:
+def closing(text: str, start: int, opening: str, closing: str) -> int:
+    """Return where the text goes on after the bracket that is opened at `start`.
+
+    Raises:
+        SpectuneError: When it is never closed.
+    """
     depth = 0
     for place in range(start, len(text)):
         depth += (text[place] == opening) - (text[place] == closing)

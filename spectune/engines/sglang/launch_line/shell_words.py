@@ -7,12 +7,16 @@ was written and is named in `Word.unknown`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from spectune.engines.sglang.launch_line.shell_expansion import expansion_at, unclosed
+from spectune.engines.sglang.launch_line.shell_expansion import closing, expansion_at, unclosed
+from spectune.engines.sglang.printable import printable
+from spectune.errors import SpectuneError
 
+_ARRAY = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
 _BLANK = " \t\r"
+_LONGEST, _MOST_WORDS = 2**20, 4096  # of what variables stand for
 _REDIRECTION = re.compile(r"&?(?:>>|>\||>&|<<<|<<-?|<>|<&|>|<)")
 _BROKEN_CONTINUATION = re.compile(r"\\[ \t]+\r?(?=\n)")
 
@@ -37,11 +41,15 @@ class ShellText:
     Attributes:
         text: The text as pasted.
         variables: Shell variables known so far; the reader of `commands` adds what each command assigns.
+        arrays: Shell arrays known so far.
+        within_array: Whether the text stood between the brackets of one, which hold no others.
         broken_continuations: Lines whose backslash is followed by blanks, which a shell takes for the end.
     """
 
     text: str
     variables: dict[str, str] = field(default_factory=dict)
+    arrays: dict[str, list[Word]] = field(default_factory=dict)
+    within_array: bool = False
     broken_continuations: int = 0
     _at: int = 0
     _letters: list[str] = field(default_factory=list)
@@ -80,6 +88,9 @@ class ShellText:
         elif redirection and not (redirection[0] == "<" and self.text.startswith("<(", self._at)):
             self._redirect(redirection[0])
             return False
+        elif letter == "(" and (array := self._assigned_array()) is not None:
+            self._array(array[1], more=bool(array[2]))
+            return False
         elif letter in "\n;&|()":
             self._end_word()
             self._at += 1
@@ -112,6 +123,9 @@ class ShellText:
         if rest.startswith("\n") or rest == "\r\n":
             self._at += 1 + (2 if rest == "\r\n" else 1)
             return
+        if not rest:  # the end of what was pasted
+            self._at += 1
+            return
         self._quoted = True
         self._take(rest[:1])
         self._at += 2
@@ -141,7 +155,12 @@ class ShellText:
         expansion = expansion_at(self.text, self._at, quoted=quoted)
         self._at = expansion.end
         value = expansion.literal if expansion.name is None else self.variables.get(expansion.name)
+        if value is not None and len(value) > _LONGEST:
+            raise SpectuneError(f"{printable(expansion.written, 60)} grows beyond {_LONGEST} characters")
         if expansion.quote_follows:
+            return
+        if expansion.array in self.arrays:
+            self._spread(self.arrays[str(expansion.array)])
             return
         if value is None:
             self._unknown.append(expansion.written)
@@ -150,6 +169,28 @@ class ShellText:
             self._take(value)
         else:
             self._split(value)
+
+    def _assigned_array(self) -> re.Match[str] | None:
+        """Return the `NAME=` or `NAME+=` before a bracket."""
+        plain = not (self.within_array or self._quoted)
+        return _ARRAY.fullmatch("".join(self._letters)) if plain else None
+
+    def _array(self, name: str, *, more: bool) -> None:
+        """Read `NAME=(…)`, whose words `${NAME[@]}` stands for; no command of its own."""
+        end = closing(self.text, self._at, "(", ")")
+        inner = ShellText(self.text[self._at + 1 : end - 1], self.variables, self.arrays, within_array=True)
+        words = [word for command in inner.commands() for word in command]
+        self.arrays[name] = [*self.arrays.get(name, ()), *words] if more else words
+        if len(self.arrays[name]) > _MOST_WORDS:
+            raise SpectuneError(f"the array {printable(name, 60)} grows beyond {_MOST_WORDS} words")
+        self._letters, self._started, self._at = [], False, end
+
+    def _spread(self, words: Sequence[Word]) -> None:
+        for place, word in enumerate(words):
+            if place:
+                self._end_word()
+            self._take(word.text)
+            self._unknown += word.unknown
 
     def _split(self, value: str) -> None:
         """Add an unquoted expansion, which a shell splits at blanks."""

@@ -163,6 +163,19 @@ AFTERWARDS = (
         advice="fewer running requests, smaller top-k or context-length",
     ),
     Rule(
+        "nothing-looked-up", "pointless",
+        lambda s: s.algorithm == "NGRAM" and (s.get(n.DRAFT_TOKENS) < 2 or s.get(n.NGRAM_BREADTH) < 1),
+        lambda s: (f"{s.get(n.DRAFT_TOKENS)} draft tokens and a breadth of {s.get(n.NGRAM_BREADTH)} leave nothing to "
+                   "look up"), "ngram_worker.py", READ,
+        advice="speculative-num-draft-tokens from 2 on, speculative-ngram-max-bfs-breadth from 1 on",
+    ),
+    Rule(
+        "memory-fraction-bounds", "die",
+        lambda s: s.get(n.MEMORY) is not None and not 0 < s.get(n.MEMORY) < 1,
+        lambda s: f"a memory fraction of {s.get(n.MEMORY):g} leaves no room for weights and KV cache, or for the rest",
+        "R22 pool_configurator.py:94", READ, advice="mem-fraction-static between 0 and 1, 0.85 for one",
+    ),
+    Rule(
         "no-drafter", "die",
         lambda s: s.eagle and s.get(n.DRAFT_MODEL) is None and s.model.architecture is not None,
         lambda s: f"{s.algorithm} on {s.model.architecture} has no draft model", "section 1.1", READ,

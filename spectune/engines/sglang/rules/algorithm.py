@@ -10,14 +10,29 @@ from spectune.engines.sglang.rules import names as n
 from spectune.engines.sglang.rules.rule import RAN, READ, Rule
 from spectune.engines.sglang.rules.state import State
 
+ADAPTIVE_CONFIG = "speculative-adaptive-config"
 ADAPTIVE_STEPS = (0, 1, 3, 5, 7)
 GEMMA4_DRAFTS = ("Gemma4AssistantForCausalLM", "Gemma4UnifiedAssistantForCausalLM")
+
+
+def unreadable_config(state: State) -> str | None:
+    """Say why the file of adaptive speculation cannot be read from here, None without one or with a good one."""
+    named = state.get(ADAPTIVE_CONFIG)
+    if named is None:
+        return None
+    try:
+        config = json.loads(Path(str(named)).read_text(encoding="utf-8"))
+    except OSError as error:
+        return error.strerror or str(error)
+    except ValueError as error:
+        return str(error)
+    return None if isinstance(config, dict) else f"it must hold an object, but got {type(config).__name__}"
 
 
 def adaptive_steps(state: State) -> tuple[int, ...]:
     """Return the step counts adaptive speculation moves between; SGLang's own without a readable file."""
     try:
-        config = json.loads(Path(str(state.get("speculative-adaptive-config"))).read_text(encoding="utf-8"))
+        config = json.loads(Path(str(state.get(ADAPTIVE_CONFIG))).read_text(encoding="utf-8"))
         slots = [entry["candidate_steps"] for key, entry in config.items() if key.isdigit()]
         return tuple(sorted({int(step) for steps in slots for step in steps})) or ADAPTIVE_STEPS
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
@@ -120,6 +135,12 @@ ALGORITHM = (
         "adaptive-off", "rewrite", lambda s: s.on(n.ADAPTIVE) and _not_adaptive(s) is not None,
         lambda s: f"speculative_adaptive disabled: {_not_adaptive(s)}. Falling back to static speculative params.",
         "section 2.6, adaptive_spec_params.py:56", RAN, sets=lambda _: {n.ADAPTIVE: False}, since="0.5.15",
+    ),
+    Rule(
+        "adaptive-config", "unwise", lambda s: s.on(n.ADAPTIVE) and unreadable_config(s) is not None,
+        lambda s: (f"speculative-adaptive-config {s.get(ADAPTIVE_CONFIG)}: {unreadable_config(s)}; SGLang refuses a "
+                   "file it cannot read, and its own step counts are assumed here"),
+        "section 5.5, adaptive_spec_params.py:103", RAN, since="0.5.15", advice="give a JSON file that is there",
     ),
     Rule(
         "adaptive-steps", "reject",

@@ -132,6 +132,11 @@ CHECKS = (
                    f"speculative decoding, not {s.algorithm}."), "R18 lora_hook.py:256", READ, since="0.5.23",
     ),
     Rule(
+        "page-zero", "reject",
+        lambda s: s.get(n.PAGE) == 0 and (s.get(n.CHUNK) or 0) > 0 and s.get("disaggregation-mode") != "decode",
+        "ZeroDivisionError: integer modulo by zero", "validation_hook.py:243", RAN, advice="page-size from 1 on",
+    ),
+    Rule(
         "chunk-page", "reject",
         lambda s: bool(s.get(n.PAGE)) and (s.get(n.CHUNK) or 0) > 0 and int(s.get(n.CHUNK)) % int(s.get(n.PAGE)) != 0
         and s.get("disaggregation-mode") != "decode",

@@ -73,6 +73,16 @@ PARALLELISM = (
             *(_graph_backend(s) or ()), GRAPH_BACKENDS), "cuda_graph_hook.py:407", READ,
     ),
     Rule(
+        "graph-values", "reject", lambda s: memory.wrong_graph_value(s) is not None,
+        lambda s: f"{memory.wrong_graph_value(s)}; SGLang calculates with it and ends in a traceback",
+        "memory_hook.py:202", RAN,
+    ),
+    Rule(
+        "graph-sizes-positive", "reject",
+        lambda s: s.cpu and bool(s.values[n.DECODE_GRAPH]["bs"]) and max(s.values[n.DECODE_GRAPH]["bs"]) < 1,
+        "AssertionError: cuda_graph_config[decode].bs should contain positive batch sizes", "memory_hook.py:228", RAN,
+    ),
+    Rule(
         "prefill-graphs-off", "rewrite", _prefill_graphs_off,
         "no prefill graphs with pipeline or context parallelism, two-batch overlap, such an all-to-all backend or such "
         "a model", "section 1.1, cuda_graph_hook.py:136", READ,

@@ -38,8 +38,14 @@ NGRAM = (
         "section 2.2, speculative_hook.py:1318", RAN, sets=lambda _: {n.DRAFT_TOKENS: NGRAM_TOKENS},
     ),
     Rule(
+        "ngram-breadth-zero", "reject",
+        lambda s: s.algorithm == "NGRAM" and s.get(n.STEPS) is None and s.get(n.TOPK) == 0,
+        "ZeroDivisionError: integer division or modulo by zero", "section 2.2, speculative_hook.py:1328", RAN,
+        advice="speculative-ngram-max-bfs-breadth from 1 on",
+    ),
+    Rule(
         "ngram-steps", "rewrite",
-        lambda s: s.algorithm == "NGRAM" and s.get(n.STEPS) is None and s.number(n.TOPK) != 0, "",
+        lambda s: s.algorithm == "NGRAM" and s.get(n.STEPS) is None, "",
         "section 2.2, speculative_hook.py:1328", RAN,
         sets=lambda s: {n.STEPS: s.get(n.DRAFT_TOKENS) // s.get(n.TOPK)},
     ),

@@ -16,6 +16,8 @@ MIB_PER_GIB = 1024
 # Memory below which a row applies, in GiB; chunk of prefill tokens; greatest captured batch below and from tp 4 on.
 TIERS = ((20, 2048, 8, 8), (35, 4096, 48, 160), (60, 4096, 32, 160), (90, 8192, 256, 512), (160, 8192, 256, 512))
 BEYOND = (16384, 512, 512)
+LISTED = 2**20
+"""Batch sizes, and tokens of a prefill graph, that are listed one by one; nobody captures more."""
 
 
 def tier(state: State) -> tuple[int, int]:
@@ -58,6 +60,19 @@ def readable_graph_settings(state: State) -> bool:
     )
 
 
+def wrong_graph_value(state: State) -> str | None:
+    """Say which setting of the graphs SGLang cannot calculate with, and fails without words of its own."""
+    for phase, key in (("decode", n.DECODE_GRAPH), ("prefill", n.PREFILL_GRAPH)):
+        most, sizes = state.values[key]["max_bs"], state.values[key]["bs"]
+        where = f"cuda-graph-config[{phase}]"
+        if most is not None and not isinstance(most, int) and not (state.cpu and phase == "decode"):
+            return f"{where}.max_bs must be a whole number, but got {most!r}"
+        numbers = isinstance(sizes, list) and (phase == "prefill" or all(isinstance(s, int | float) for s in sizes))
+        if sizes is not None and not (numbers and (sizes or phase == "prefill")):
+            return f"{where}.bs must be a list of numbers, but got {sizes!r}"
+    return None
+
+
 def sizes_of(value: Any) -> list[int] | None:
     """Return a list of batch sizes given as a list or as one number."""
     if value is None:
@@ -82,12 +97,13 @@ def decode_graph(state: State) -> dict[str, Any]:
 
 def captured(state: State, most: int) -> list[int]:
     """Return the batch sizes captured for decoding, up to `most` requests."""
+    listed = min(most, LISTED)
     if state.on("disable-cuda-graph-padding"):
-        return list(range(1, most + 1))
+        return list(range(1, listed + 1))
     if state.get(n.ALGORITHM) is None:
-        sizes = [1, 2, 4, 8, 12, *range(16, 257, 8), *range(272, 512, 16), *range(512, most + 1, 32)]
+        sizes = [1, 2, 4, 8, 12, *range(16, 257, 8), *range(272, 512, 16), *range(512, listed + 1, 32)]
     else:
-        sizes = [*range(1, 9), *range(10, 33, 2), *range(40, 65, 4), *range(72, 257, 8), *range(272, most + 1, 16)]
+        sizes = [*range(1, 9), *range(10, 33, 2), *range(40, 65, 4), *range(72, 257, 8), *range(272, listed + 1, 16)]
     kept = [size for size in sizes if size <= most]
     return kept if most in kept else [*kept, most]
 
@@ -96,8 +112,9 @@ def cpu_graph(state: State, graph: dict[str, Any]) -> dict[str, Any]:
     """Return the graphs of a CPU, which are torch.compile's and bounded by its own option."""
     most = max(graph["bs"]) if graph["bs"] is not None else state.get("torch-compile-max-bs") or graph["max_bs"]
     if graph["bs"] is None:
-        wide = [*range(1, 17), *range(18, 31, 2), *range(32, 81, 4), *range(84, most + 1, 8), most]
-        sizes = range(1, most + 1) if state.on("disable-cuda-graph-padding") else sorted(set(wide))
+        listed = min(most, LISTED)
+        wide = [*range(1, 17), *range(18, 31, 2), *range(32, 81, 4), *range(84, listed + 1, 8), most]
+        sizes = range(1, listed + 1) if state.on("disable-cuda-graph-padding") else sorted(set(wide))
         graph["bs"] = [size for size in sizes if size <= most]
     return {**graph, "max_bs": most}
 
@@ -112,7 +129,7 @@ def prefill_graph(state: State) -> dict[str, Any]:
     if graph["bs"] is None:
         most = graph["max_bs"]
         steps = [*range(4, 33, 4), *range(48, 257, 16), *range(288, 513, 32), *range(576, 1025, 64)]
-        steps += [*range(1280, 4097, 256), *range(4608, most + 1, 512)]
+        steps += [*range(1280, 4097, 256), *range(4608, min(most, LISTED) + 1, 512)]
         graph["bs"] = [size for size in steps if size <= most]
     return graph
 
@@ -149,5 +166,9 @@ def vision_factor(state: State) -> float:
         or state.on("language-model-only")
     ):
         return 1.0
-    size = int(vision.get("num_hidden_layers", 24)) * int(vision.get("hidden_size", 1024)) ** 2
+    layers, width = (
+        value if isinstance(value := vision.get(key), int) else default
+        for key, default in (("num_hidden_layers", 24), ("hidden_size", 1024))
+    )
+    size = min(layers * width**2, 2**63)  # the factor has its floor long before
     return 0.95 * max(0.8, min(1.05, 1.0 - 0.1 * (size / (24 * 1024**2) - 1.0)))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from spectune.engines.sglang.rules import names as n
+from spectune.engines.sglang.rules.memory import LISTED
 from spectune.engines.sglang.rules.rule import RAN, READ, Rule
 from spectune.engines.sglang.rules.state import State
 
+COUNTS = ("tp-size", "pp-size", "dp-size", n.PAGE, n.RUNNING, "context-length", "max-total-tokens")
 TREE_ALGORITHM = "allreduce:tree"
 
 
@@ -20,8 +22,31 @@ def _tree_nccl(state: State) -> bool:
     return state.env.get("NCCL_ALGO", "").strip().lower() == "tree" and state.number("tp-size") > 1
 
 
+def _not_positive(state: State) -> str | None:
+    """Return the first count that is below 1."""
+    return next((name for name in COUNTS if state.get(name) is not None and int(state.get(name)) < 1), None)
+
+
+def _graphs_beyond(state: State) -> int | None:
+    """Return the greatest captured batch where it is none, or more than anybody could list."""
+    graph = state.get(n.DECODE_GRAPH) or {}
+    most = graph.get("max_bs")
+    odd = graph.get("backend") != "disabled" and most is not None and not 1 <= most <= LISTED
+    return most if odd else None
+
+
 # fmt: off
 UNWISE = (
+    Rule(
+        "counts-positive", "unwise", lambda s: _not_positive(s) is not None,
+        lambda s: f"{_not_positive(s)} {s.get(str(_not_positive(s)))} is no count to run with, though it resolves",
+        "section 1.1", RAN, advice="from 1 on",
+    ),
+    Rule(
+        "graph-sizes", "unwise", lambda s: _graphs_beyond(s) is not None,
+        lambda s: f"decode graphs for batches of up to {_graphs_beyond(s)} requests resolve, but cannot be captured",
+        "section 1.1", RAN, advice="cuda-graph-max-bs-decode from 1 to a few hundred",
+    ),
     Rule(
         "uncaptured-batches", "unwise", _uncaptured,
         lambda s: (f"{s.get(n.RUNNING)} requests may run, but graphs end at "
