@@ -19,6 +19,7 @@ from typing import IO, Any
 
 from spectune.engines.protocol import EngineSoftware
 from spectune.engines.sglang.options import Options
+from spectune.engines.sglang.printable import printable
 from spectune.errors import SpectuneError
 
 VERSION = re.compile(r"\d+(\.\w+)*([+-][\w.]+)?")
@@ -78,11 +79,11 @@ class Interpreter:
             pass  # not asked yet, or not what was written: ask (again)
         asked = self._ask([str(_script("parser.py"))], timeout_s)
         try:
-            answer = json.loads(asked.stdout.strip().splitlines()[-1])
+            answer = _answer_among(asked.stdout)
             options = Options.parse(answer)
         except (ValueError, LookupError, TypeError, AttributeError):
-            last = (asked.stderr.strip().splitlines() or ["no message"])[-1]
-            raise SpectuneError(f"SGLang {version} of {self.python} does not load: {last}") from None
+            last = (asked.stderr.strip().splitlines() or [f"it ended with {asked.returncode} and no message"])[-1]
+            raise SpectuneError(f"SGLang {version} of {self.python} does not load: {printable(last, 300)}") from None
         try:
             cache.mkdir(parents=True, exist_ok=True)
             partial = file.with_suffix(f".{os.getpid()}")
@@ -184,6 +185,17 @@ class Tokenizer:
     def _pipe(pipe: IO[str] | None) -> IO[str]:
         assert pipe is not None, "opened with PIPE"
         return pipe
+
+
+def _answer_among(printed: str) -> dict[str, Any]:
+    """Return the object among the lines a program printed; what it imports may print before and after it.
+
+    Raises:
+        ValueError: There is none.
+    """
+    line = next((line for line in reversed(printed.splitlines()) if line.startswith("{")), "")
+    answer: dict[str, Any] = json.loads(line)
+    return answer
 
 
 def _script(name: str) -> Path:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import tempfile
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import resources
@@ -14,8 +16,10 @@ from typing import IO, Any, Self
 
 from spectune.engines.protocol import LaunchCommand
 from spectune.engines.sglang.interpreter import Interpreter
+from spectune.engines.sglang.printable import printable
 from spectune.errors import SpectuneError
 
+LOADING_S, JUDGING_S = 600.0, 120.0  # a resolver that takes longer hangs
 LAUNCHER = ("-m", "sglang.launch_server")
 
 
@@ -53,7 +57,7 @@ class Referee:
             SpectuneError: It cannot be.
         """
         try:
-            self._read()
+            self._read(LOADING_S)
         except BaseException:
             self.close()
             raise
@@ -78,7 +82,7 @@ class Referee:
             self._pipe(self._process.stdin).flush()
         except BrokenPipeError:
             pass  # the missing answer says it
-        answer = self._read()
+        answer = self._read(JUDGING_S)
         return Verdict(answer["status"] == "ok", answer["message"], answer["resolved"])
 
     def close(self) -> None:
@@ -87,15 +91,35 @@ class Referee:
         self._process.communicate()
         self._errors.close()
 
-    def _read(self) -> dict[str, Any]:
-        line = self._pipe(self._process.stdout).readline()
-        answer: dict[str, Any] = json.loads(line) if line else {"error": self._last_words()}
+    def _read(self, within_s: float) -> dict[str, Any]:
+        """Read one answer; the process is ended when it does not come in time, which also ends the reading."""
+        timer = threading.Timer(within_s, self._process.kill)
+        timer.start()
+        try:
+            answer = self._object()
+            late = timer.finished.is_set()
+        finally:
+            timer.cancel()
+        if answer is None:
+            answer = {"error": f"it did not answer within {within_s:g} s" if late else self._last_words()}
         if "error" in answer:
-            raise SpectuneError(f"the SGLang of {self._interpreter.python} cannot be asked: {answer['error']}")
+            raise SpectuneError(
+                f"the SGLang of {self._interpreter.python} cannot be asked: {printable(str(answer['error']), 300)}"
+            )
         return answer
 
+    def _object(self) -> dict[str, Any] | None:
+        """Return the next line that is an object, None at the end; what starts the interpreter may print as well."""
+        for line in self._pipe(self._process.stdout):
+            with contextlib.suppress(ValueError):
+                answer = json.loads(line)
+                if isinstance(answer, dict):
+                    return answer
+        return None
+
     def _last_words(self) -> str:
-        self._process.wait(timeout=10)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=10)
         self._errors.seek(0)
         lines = self._errors.read().strip().splitlines()
         return lines[-1] if lines else "its process ended without an answer"

@@ -276,7 +276,9 @@ def said_of(command: Any) -> list[str]:
 def values(option: Option) -> st.SearchStrategy[Any]:
     if option.nargs == 0:
         return st.just(True)
-    text = st.text(min_size=1, max_size=8).filter(lambda word: not word.startswith("-"))
+    text = st.text(st.characters(exclude_characters="\0"), min_size=1, max_size=8).filter(
+        lambda word: not word.startswith("-")
+    )
     one: st.SearchStrategy[Any] = {
         "int": st.integers(-(10**6), 10**6),
         "human_readable_int": st.integers(0, 10**9),

@@ -75,10 +75,21 @@ def test_an_sglang_that_does_not_import_is_said_with_its_last_line(tmp_path: Pat
     assert not fake.cache.exists()
 
 
+def test_what_an_sglang_prints_after_its_answer_is_passed_over(tmp_path: Path) -> None:
+    fake = Fake(tmp_path, parser=f"print({json.dumps(json.dumps(ANSWER))}); print('bye')")
+    assert fake.interpreter.options("0.5.10", fake.cache).version == "0.5.10"
+
+
+def test_what_a_terminal_could_obey_is_not_repeated(tmp_path: Path) -> None:
+    fake = Fake(tmp_path, parser="raise ImportError('no \\x1b[31m CUDA')")
+    with pytest.raises(SpectuneError, match=r"no \\x1b\[31m CUDA"):
+        fake.interpreter.options("0.5.10", fake.cache)
+
+
 @pytest.mark.parametrize("parser", ["pass", "print('not JSON')", "print('{}')", "print('[1]')"])
 def test_an_answer_that_is_none_is_not_kept(tmp_path: Path, parser: str) -> None:
     fake = Fake(tmp_path, parser=parser)
-    with pytest.raises(SpectuneError, match="does not load: no message"):
+    with pytest.raises(SpectuneError, match="does not load: it ended with 0 and no message"):
         fake.interpreter.options("0.5.10", fake.cache)
     assert not fake.cache.exists()
 

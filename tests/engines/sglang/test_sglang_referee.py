@@ -15,6 +15,7 @@ from spectune.cli.refereeing import preview_with_engine, referee_space
 from spectune.engines.cpu_reference import Runtime
 from spectune.engines.open import load_checked_space, open_engine
 from spectune.engines.protocol import Illegal, LaunchCommand
+from spectune.engines.sglang import referee
 from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.engines.sglang.agreement import Outcome, Question, ask, draw
 from spectune.engines.sglang.interpreter import Interpreter
@@ -219,3 +220,31 @@ def test_one_launch_leaves_nothing_to_the_next(cpu_runtime: Runtime, tmp_path: P
     assert [verdict.accepted for verdict in said] == [True, False, True]
     assert said[1].message == "ValueError: unrecognized arguments: --no-such-option"
     assert {**said[0].resolved, "random_seed": 0} == {**said[2].resolved, "random_seed": 0}
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("print('no JSON')", "ended without an answer"),
+        ("print('[1]\\n5')", "ended without an answer"),
+        ('print(\'{"error": "no \\\\u001b[31m CUDA"}\')', r"no \\x1b\[31m CUDA"),
+        ("import time; time.sleep(600)", "did not answer within 1 s"),
+    ],
+)
+def test_an_interpreter_that_does_not_answer_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, words: str
+) -> None:
+    monkeypatch.setattr(referee, "LOADING_S", 1.0)
+    python = tmp_path / "python"
+    python.write_text(f"#!{sys.executable}\n{program}\n")
+    python.chmod(0o755)
+    with pytest.raises(SpectuneError, match=words), Referee(Interpreter(str(python))):
+        pass
+
+
+def test_what_an_interpreter_prints_beside_its_answers_is_passed_over(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text(ECHO.format(python=sys.executable).replace("print(", "print('banner\\n7'); print(", 1))
+    python.chmod(0o755)
+    with Referee(Interpreter(str(python))) as asked:
+        assert asked.judge(command("--x")).accepted
