@@ -61,8 +61,11 @@ class Proposer:
         """
         candidate = next((c for c in self.all() if not c.speculative), None)
         if candidate is None:
+            plain = next(branch for branch in self._space.branches if not branch.speculative)
+            first = self._engine.canonical(next(plain.assignments()))
+            why = f"; the first of them: {first.reason}" if isinstance(first, Illegal) else ""
             raise SpectuneError(
-                f"{self._space.path}: the space has no legal candidate without speculation to compare with"
+                f"{self._space.path}: the space has no legal candidate without speculation to compare with{why}"
             )
         return candidate
 
