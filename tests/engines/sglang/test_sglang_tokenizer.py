@@ -39,9 +39,9 @@ def engine(tmp_path: Path) -> Interpreter:
 def test_text_and_messages_are_rendered_as_asked(engine: Interpreter) -> None:
     tokenizer = Tokenizer(engine, "model", trust_remote_code=False)
     try:
-        assert tokenizer.render(["a bb", "ccc"], chat_template=False) == [[1, 1, 2], [1, 3]]
+        assert tokenizer.render(["a bb", "ccc"], classes=["x", "x"], chat_template=False) == [[1, 1, 2], [1, 3]]
         chat = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "bb"}]
-        assert tokenizer.render([chat, "ccc"], chat_template=True) == [[1, 2, 6], [3, 6]]
+        assert tokenizer.render([chat, "ccc"], classes=["x", "x"], chat_template=True) == [[1, 2, 6], [3, 6]]
     finally:
         tokenizer.close()
 
@@ -49,17 +49,17 @@ def test_text_and_messages_are_rendered_as_asked(engine: Interpreter) -> None:
 def test_a_model_without_a_tokenizer_is_said_in_its_own_words(engine: Interpreter) -> None:
     tokenizer = Tokenizer(engine, "missing", trust_remote_code=False)
     with pytest.raises(SpectuneError, match="no such model"):
-        tokenizer.render(["a"], chat_template=False)
+        tokenizer.render(["a"], classes=["x"], chat_template=False)
     tokenizer.close()
 
 
 def test_a_killed_tokenizer_is_said_so(engine: Interpreter) -> None:
     tokenizer = Tokenizer(engine, "model", trust_remote_code=False)
-    tokenizer.render(["a"], chat_template=False)
+    tokenizer.render(["a"], classes=["x"], chat_template=False)
     tokenizer._process.kill()
     tokenizer._process.wait()
     with pytest.raises(SpectuneError, match="its process ended"):
-        tokenizer.render(["a"], chat_template=False)
+        tokenizer.render(["a"], classes=["x"], chat_template=False)
     tokenizer.close()
 
 
@@ -67,7 +67,7 @@ def test_a_hung_tokenizer_is_given_up(engine: Interpreter, monkeypatch: pytest.M
     monkeypatch.setattr(interpreter, "LOADING_S", 0.5)
     tokenizer = Tokenizer(engine, "hangs", trust_remote_code=False)
     with pytest.raises(SpectuneError, match="hung"):
-        tokenizer.render(["a"], chat_template=False)
+        tokenizer.render(["a"], classes=["x"], chat_template=False)
     tokenizer.close()
 
 
