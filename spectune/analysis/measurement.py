@@ -11,6 +11,7 @@ import numpy as np
 
 from spectune.analysis.acceptance import position_acceptance, sum_histograms
 from spectune.analysis.estimate import Estimate, Floats, batch_means, bootstrap
+from spectune.analysis.open_loop import flow
 from spectune.analysis.steady import Share, chunk_gaps_s, shares, throughput_batches
 from spectune.bench.records import RequestRecord
 from spectune.errors import SpectuneError
@@ -42,7 +43,7 @@ class LevelMeasurement:
         inter_chunk_ms: Mean time between two streamed chunks: the cycle by an independent route.
         decode_speed: Tokens per second one request sees while decoding, time to first token excluded.
         output_throughput: Tokens per second of all requests in the steady state.
-        ttft_p50_ms: Median time to first token.
+        ttft_p50_ms: Median time to first token; in an open loop it counts from when the request was due.
         ttft_p95_ms: 95th percentile of it.
         itl_p50_ms: Median time between two chunks of one request: what a reader waits.
         itl_p95_ms: 95th percentile of it.
@@ -51,6 +52,8 @@ class LevelMeasurement:
         cached_share: Prompt tokens answered from the prefix cache, of all.
         measured_s: Length of the steady state.
         client_cpu: Share of a core this client used.
+        offered_rate: Requests per second that arrived; None in a closed loop.
+        achieved_rate: Requests per second that ended; None in a closed loop.
         graph_used: Whether decoding ran in a captured graph, as the engine's log says; None if it does not.
         notes: What a reader should know before believing the figures, in sentences.
     """
@@ -74,6 +77,8 @@ class LevelMeasurement:
     cached_share: float
     measured_s: float
     client_cpu: float
+    offered_rate: float | None = None
+    achieved_rate: float | None = None
     graph_used: bool | None = None
     notes: tuple[str, ...] = ()
 
@@ -86,12 +91,13 @@ class LevelMeasurement:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> LevelMeasurement:
-        """Read what `to_json` wrote; keys of newer versions are left alone.
+        """Read what `to_json` wrote; keys of newer versions are left alone, those older ones lack take their defaults.
 
         Raises:
             KeyError, ValueError, TypeError: If it is not such an entry.
         """
-        known = {name: data[name] for name in (field.name for field in dataclasses.fields(cls))}
+        fields = dataclasses.fields(cls)
+        known = {f.name: data[f.name] for f in fields if f.name in data or f.default is dataclasses.MISSING}
         known |= {name: Estimate.from_json(data[name]) for name in _ESTIMATES}
         classes = data["accept_length_by_class"].items()
         known["accept_length_by_class"] = {name: Estimate.from_json(value) for name, value in classes}
@@ -107,6 +113,7 @@ def measure_level(
     window_s: float = 0.5,
     client_cpu: float = 0.0,
     graph_used: bool | None = None,
+    shares_prefix: bool = False,
     seed: int = 0,
 ) -> LevelMeasurement:
     """Turn the requests of a level into figures.
@@ -121,6 +128,7 @@ def measure_level(
         window_s: Shortest window of the batch means.
         client_cpu: Share of a core the client used.
         graph_used: What the engine's log says.
+        shares_prefix: Whether the workload gives its prompts a common beginning, which is then cached on purpose.
         seed: Of the bootstrap.
 
     Raises:
@@ -138,10 +146,12 @@ def measure_level(
     decode_speed = bootstrap(lambda sums: sums[..., 0] / sums[..., 1], rows, classes, seed=seed)
     cycle_ms = bootstrap(_cycle_ms, rows, classes, seed=seed)
     gaps_ms = chunk_gaps_s(records, measured_s) * 1000.0
-    ttft_ms = _ttft_ms(decoding, measured_s)
+    ttft_ms = _ttft_ms(records, decoding, measured_s)
     sent = sum(share.record.prompt_tokens for share in decoding)
     cached_share = sum(share.record.cached_tokens for share in decoding) / sent if sent else 0.0
     inter_chunk_ms = float(gaps_ms.mean())
+    notes = _notes(cycle_ms.est, inter_chunk_ms, failures, 0.0 if shares_prefix else cached_share, client_cpu)
+    traffic = flow(records, measured_s)
     return LevelMeasurement(
         level=level,
         n_requests=len(decoding),
@@ -164,8 +174,10 @@ def measure_level(
         cached_share=cached_share,
         measured_s=measured_s[1] - measured_s[0],
         client_cpu=client_cpu,
+        offered_rate=None if traffic is None else traffic.offered_rate,
+        achieved_rate=None if traffic is None else traffic.achieved_rate,
         graph_used=graph_used,
-        notes=_notes(cycle_ms.est, inter_chunk_ms, failures, cached_share, client_cpu),
+        notes=(*notes, *(traffic.notes() if traffic else ())),
     )
 
 
@@ -191,11 +203,15 @@ def _by_class(rows: Floats, classes: Sequence[str], seed: int) -> dict[str, Esti
     return {name: _accept_length(group, [name] * len(group), seed) for name, group in groups.items()}
 
 
-def _ttft_ms(decoding: Sequence[Share], measured_s: tuple[float, float]) -> Floats:
-    """Of the requests sent in the steady state; of all, where none was."""
-    times = [(s.record.sent_s, s.record.first_token_s) for s in decoding]
-    inside = [(sent, first) for sent, first in times if measured_s[0] <= sent < measured_s[1]] or times
-    return np.array([1000.0 * (first - sent) for sent, first in inside if first is not None])
+def _ttft_ms(records: Sequence[RequestRecord], decoding: Sequence[Share], measured_s: tuple[float, float]) -> Floats:
+    """Of the requests that began to wait in the steady state; where none did, of those that were decoding in it.
+
+    One that was closed before its first token has waited until then at least: to leave it out would flatter.
+    """
+    inside = [r for r in records if measured_s[0] <= r.began_s < measured_s[1] and not r.failed]
+    waited = inside or [share.record for share in decoding]
+    firsts = [record.end_s if record.first_token_s is None else record.first_token_s for record in waited]
+    return np.array([1000.0 * (first - r.began_s) for first, r in zip(firsts, waited, strict=True)])
 
 
 def _notes(

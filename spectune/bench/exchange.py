@@ -25,19 +25,21 @@ class Exchange:
     every chunk, so one full parse of the last chunk is enough and keeps the client cheap.
     """
 
-    def __init__(self, prompt: TokenizedPrompt, origin_s: float) -> None:
+    def __init__(self, prompt: TokenizedPrompt, origin_s: float, due_s: float | None = None) -> None:
         """Begin an exchange.
 
         Args:
             prompt: What is sent.
             origin_s: `time.monotonic()` at the start of the level; all times of the record count from there.
+            due_s: When an open loop wanted it sent; None in a closed loop.
         """
         self.prompt = prompt
+        self.due_s = due_s
         self.error: str | None = None
         self.last_s = 0.0
         self._origin_s = origin_s
         self._sent_s = self._end_s = time.monotonic() - origin_s
-        self._ended = False
+        self._was_sent = self._ended = False
         self._chunks: list[tuple[float, int]] = []
         self._tokens = 0
         self._last = b""
@@ -47,6 +49,11 @@ class Exchange:
     def sent_s(self) -> float:
         """When the request went out."""
         return self._sent_s
+
+    @property
+    def began_s(self) -> float:
+        """When its user began to wait."""
+        return self._sent_s if self.due_s is None else self.due_s
 
     @property
     def chunks(self) -> Sequence[tuple[float, int]]:
@@ -61,6 +68,7 @@ class Exchange:
     def sent(self) -> None:
         """The request goes out now."""
         self._sent_s = time.monotonic() - self._origin_s
+        self._was_sent = True
 
     def event(self, data: bytes) -> int:
         """Take up one streamed chunk; returns how many tokens it added."""
@@ -103,6 +111,8 @@ class Exchange:
         if not self._ended:
             self._ended = True
             self._end_s = time.monotonic() - self._origin_s
+            if not self._was_sent:
+                self._sent_s = self._end_s
 
     def record(self) -> RequestRecord:
         """What is known of the request now; unfinished without a failure means that this client closed it."""
@@ -126,6 +136,7 @@ class Exchange:
             spec_correct_drafts_histogram=histogram,
             finish_reason=reason if self._finished or error is not None else CLIENT_ABORT,
             error=error,
+            due_s=self.due_s,
         )
 
     def _meta(self) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from spectune.bench.arrivals import Arrivals
 from spectune.bench.client import Sampling
 from spectune.bench.records import RequestRecord
 
@@ -16,23 +17,27 @@ class LevelPlan:
     """How a level is measured.
 
     Attributes:
-        concurrency: Requests in flight, each replaced as it ends (closed loop).
+        arrivals: When requests are sent.
         sampling: How the engine generates.
-        precision: The level ends when the relative half-widths of throughput and accept length are below this.
+        precision: The level ends when the relative half-widths of speed and accept length are below this; the speed is
+            the throughput in a closed loop. In an open loop the throughput is what is asked for, so there it is the
+            tokens per second that one request sees.
         time_limit_s: Longest time to measure, warm-up not included.
         min_requests: Requests that must have been answered while measuring before precision may end the level.
         min_windows: Windows of `window_s` before precision may end the level.
         window_s: Shortest window, for the warm-up and the throughput.
         warmup_limit_s: Longest warm-up.
-        warmup_tolerance: The warm-up ends when two consecutive windows differ by less than this.
+        warmup_tolerance: The warm-up of a closed loop ends when two consecutive windows differ by less than this; that
+            of an open loop when every request that arrived in its first half has ended: no trace of the empty engine
+            that it began with is left then.
         drain_limit_s: How long requests in flight may take to end afterwards; what is left is closed.
         hang_s: The level is given up when no request gets a token for so long; while measuring and draining mostly
             much earlier, see `silence`.
         hang_floor_s: No silence shorter than this is a hang.
-        failures_in_a_row: The level is given up after so many; 0 stands for twice the concurrency, at least 5.
+        failures_in_a_row: The level is given up after so many; 0 stands for twice what is in flight, 5 to 50.
     """
 
-    concurrency: int
+    arrivals: Arrivals
     sampling: Sampling
     precision: float = 0.015
     time_limit_s: float = 30.0
@@ -46,9 +51,6 @@ class LevelPlan:
     hang_floor_s: float = 5.0
     failures_in_a_row: int = 0
 
-    def __post_init__(self) -> None:
-        assert self.concurrency >= 1, "a level has at least one request in flight"
-
 
 @dataclass(frozen=True, slots=True)
 class LevelProgress:
@@ -60,7 +62,7 @@ class LevelProgress:
         completed: Requests that ended well.
         failed: Requests that did not.
         tokens_per_s: Mean throughput since measuring began; before that, since the start.
-        throughput_precision: Relative half-width so far; infinite while unknown.
+        speed_precision: Relative half-width so far; infinite while unknown.
         acceptance_precision: Likewise.
     """
 
@@ -69,7 +71,7 @@ class LevelProgress:
     completed: int
     failed: int
     tokens_per_s: float
-    throughput_precision: float
+    speed_precision: float
     acceptance_precision: float
 
 
@@ -78,18 +80,16 @@ class LevelRun:
     """What a level brought.
 
     Attributes:
-        concurrency: Requests in flight.
         records: Every request that was sent, in the order of their ends; also those of warm-up and draining.
-        measured_s: (start, end) of the steady state in seconds since the level's start: all slots busy, warm-up over.
-            None if the level ended in its warm-up.
+        measured_s: (start, end) of the steady state in seconds since the level's start: warm-up over, requests still
+            arriving. None if the level ended in its warm-up.
         stop_reason: Why it ended; "hang" also when the engine fell silent only while the last requests were to end;
             "stopped" if it turns out that a silent engine was dying.
-        warmup_converged: Whether the warm-up's windows agreed, or its time ran out.
+        warmup_converged: Whether the warm-up came to its end, or its time ran out.
         client_cpu: This process's CPU seconds per second while measuring; above 0.7 the client may be the limit.
         wall_s: Duration of everything.
     """
 
-    concurrency: int
     records: tuple[RequestRecord, ...]
     measured_s: tuple[float, float] | None
     stop_reason: StopReason

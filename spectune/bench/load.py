@@ -1,4 +1,4 @@
-"""One level: a fixed number of requests in flight, until its figures are known well enough."""
+"""One level: requests arrive by its rule until its figures are known well enough."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Literal
 from spectune.bench.client import GenerateClient
 from spectune.bench.exchange import Exchange
 from spectune.bench.level import LevelPlan, LevelProgress, LevelRun, StopReason
-from spectune.bench.meter import TokenMeter, acceptance_precision, throughput_precision
+from spectune.bench.meter import TokenMeter, acceptance_precision, decode_precision, throughput_precision
 from spectune.bench.prompts import TokenizedPrompt
 from spectune.bench.records import RequestRecord
 from spectune.bench.silence import Silence
@@ -29,7 +29,7 @@ async def run_level(
     progress: Callable[[LevelProgress], None] | None = None,
     stop_when: asyncio.Future[Any] | None = None,
 ) -> LevelRun:
-    """Keep `plan.concurrency` requests in flight, warm up, measure, and let the last ones end.
+    """Let requests arrive as planned, warm up, measure, and let the last ones end.
 
     Args:
         client: Connected to a server that is ready.
@@ -54,73 +54,92 @@ class _Level:
     ) -> None:
         self._client, self._prompts, self._plan = client, prompts, plan
         self._progress, self._stop_when = progress, stop_when
-        self._failure_limit = plan.failures_in_a_row or max(2 * plan.concurrency, 5)
+        self._failure_limit = plan.failures_in_a_row or min(max(2 * plan.arrivals.most_in_flight, 5), 50)
         self._origin = time.monotonic()
         self._meter = TokenMeter()
         self._records: list[RequestRecord] = []
-        self._open: set[Exchange] = set()
+        self._open: set[Exchange] = set()  # sent and not ended
         self._failed = self._failed_in_a_row = self._completed_before = 0
-        self._draining = self._exhausted = self._converged = False
+        self._exhausted = self._converged = False
+        self._room = asyncio.Semaphore(plan.arrivals.most_in_flight)
+        self._requests: dict[asyncio.Task[None], Exchange] = {}
         self._measuring_since: float | None = None
         self._silence = Silence(plan.hang_s, plan.hang_s)  # a warm-up compiles: only the longest silence counts
 
     async def run(self) -> LevelRun:
-        slots = [asyncio.create_task(self._slot()) for _ in range(self._plan.concurrency)]
+        self._sender = asyncio.create_task(self._send())
         try:
-            reason = await self._watch(slots, self._warm)
+            reason = await self._watch(self._warm)
             measured, cpu = None, 0.0
             if reason is None:
                 self._measuring_since, cpu_before = self._now(), time.process_time()
                 self._silence = Silence(self._plan.hang_floor_s, self._plan.hang_s, self._measuring_since)
                 self._completed_before = len(self._records) - self._failed
-                reason = await self._watch(slots, self._known)
+                reason = await self._watch(self._known)
                 measured = (self._measuring_since, self._now())
                 cpu = (time.process_time() - cpu_before) / max(measured[1] - measured[0], _TICK_S)
             assert reason is not None, "measuring ends for a reason"
-            self._draining = True
-            if reason not in {"hang", "stopped"} and await self._drain(slots) == "hang":
+            self._sender.cancel()
+            if reason not in {"hang", "stopped"} and await self._drain() == "hang":
                 reason = "hang"
             if reason in _OF_THE_DYING and await self._dies(_OF_THE_DYING[reason]):
                 reason = "stopped"
         finally:
-            # A slot notes its record while it is cancelled, so nothing that was sent is lost.
-            for slot in slots:
-                slot.cancel()
-            ended = await asyncio.gather(*slots, return_exceptions=True)
+            # A request notes its record while it is cancelled, so nothing that was sent is lost.
+            tasks = [self._sender, *self._requests]
+            for task in tasks:
+                task.cancel()
+            ended = await asyncio.gather(*tasks, return_exceptions=True)
         for outcome in ended:
             if isinstance(outcome, Exception):
                 raise outcome
-        return LevelRun(
-            self._plan.concurrency, tuple(self._records), measured, reason, self._converged, cpu, self._now()
-        )
+        return LevelRun(tuple(self._records), measured, reason, self._converged, cpu, self._now())
 
-    async def _slot(self) -> None:
-        while not self._draining and self._failed_in_a_row < self._failure_limit:
+    async def _send(self) -> None:
+        """Let requests arrive: when they are due, or as soon as there is room."""
+        for due_s in self._plan.arrivals.due():
+            await (self._room.acquire() if due_s is None else asyncio.sleep(due_s - self._now()))
+            if self._failed_in_a_row >= self._failure_limit:
+                return
             prompt = next(self._prompts, None)
             if prompt is None:
                 self._exhausted = True
                 return
-            exchange = Exchange(prompt, self._origin)
-            self._open.add(exchange)
-            try:
-                await self._client.generate(exchange, self._plan.sampling, on_tokens=self._meter.add)
-            finally:
-                self._open.discard(exchange)
-                self._note(exchange.record())
+            exchange = Exchange(prompt, self._origin, due_s)
+            request = asyncio.create_task(self._request(exchange))
+            self._requests[request] = exchange
+            request.add_done_callback(self._ended)
+
+    async def _request(self, exchange: Exchange) -> None:
+        if exchange.due_s is not None:
+            await self._room.acquire()  # those that find none wait here, and their waiting counts
+        self._open.add(exchange)
+        try:
+            await self._client.generate(exchange, self._plan.sampling, on_tokens=self._meter.add)
+        finally:
+            self._open.discard(exchange)
+            self._room.release()
+
+    def _ended(self, request: asyncio.Task[None]) -> None:
+        exchange = self._requests[request]
+        exchange.end()
+        self._note(exchange.record())
+        if request.cancelled() or request.exception() is None:
+            del self._requests[request]
+        else:  # a fault of this client: the level ends, and `run` raises it
+            self._sender.cancel()
 
     def _note(self, record: RequestRecord) -> None:
         self._records.append(record)
         self._failed += record.failed
         self._failed_in_a_row = self._failed_in_a_row + 1 if record.failed else 0
 
-    async def _watch(
-        self, slots: list[asyncio.Task[None]], done: Callable[[], StopReason | Literal["warm"] | None]
-    ) -> StopReason | None:
+    async def _watch(self, done: Callable[[], StopReason | Literal["warm"] | None]) -> StopReason | None:
         """Look ten times a second; None once the warm-up is over, otherwise why the level ends."""
         while True:
             if self._stop_when is not None and self._stop_when.done():
                 return "stopped"
-            trouble = self._trouble(slots)
+            trouble = self._trouble()
             if trouble is not None:
                 return trouble
             verdict = done()
@@ -131,10 +150,10 @@ class _Level:
             else:
                 await asyncio.wait([self._stop_when], timeout=_TICK_S)
 
-    def _trouble(self, slots: list[asyncio.Task[None]]) -> StopReason | None:
+    def _trouble(self) -> StopReason | None:
         if self._failed_in_a_row >= self._failure_limit:
             return "failures"
-        if self._exhausted or any(slot.done() for slot in slots):
+        if self._exhausted or self._sender.done():
             return "prompts_exhausted"
         return "hang" if self._hangs() else None
 
@@ -150,18 +169,26 @@ class _Level:
     def _warm(self) -> Literal["warm"] | None:
         now, plan = self._now(), self._plan
         self._report("warm-up", 0.0, float("inf"), float("inf"))
-        if self._meter.tokens and self._meter.steady(now, plan.window_s, plan.warmup_tolerance):
+        if self._meter.tokens and (self._filled(now) if plan.arrivals.open else self._steady(now)):
             self._converged = True
             return "warm"
         # An engine that has not given a token yet is not warm, however long it takes: `hang_s` bounds that.
         return "warm" if self._meter.tokens and now >= plan.warmup_limit_s else None
+
+    def _steady(self, now: float) -> bool:
+        return self._meter.steady(now, self._plan.window_s, self._plan.warmup_tolerance)
+
+    def _filled(self, now: float) -> bool:
+        oldest = min((exchange.began_s for exchange in self._requests.values()), default=now)
+        return now >= 2 * self._plan.window_s and len(self._records) > self._failed and oldest >= now / 2
 
     def _known(self) -> StopReason | None:
         plan, now = self._plan, self._now()
         start = self._measuring_since
         assert start is not None
         batches = self._meter.batches(start, now, plan.window_s)
-        speed, acceptance = throughput_precision(batches), acceptance_precision(self._records)
+        speed = decode_precision(self._records) if plan.arrivals.open else throughput_precision(batches)
+        acceptance = acceptance_precision(self._records)
         self._report("measuring", start, speed, acceptance)
         answered = len(self._records) - self._failed - self._completed_before
         enough = len(batches) >= plan.min_windows and answered >= plan.min_requests
@@ -176,12 +203,12 @@ class _Level:
         await asyncio.wait([self._stop_when], timeout=within_s)
         return self._stop_when.done()
 
-    async def _drain(self, slots: list[asyncio.Task[None]]) -> Literal["hang"] | None:
+    async def _drain(self) -> Literal["hang"] | None:
         """Let requests in flight end: their counters belong to the accept length, else short answers would win."""
         deadline = self._now() + self._plan.drain_limit_s
-        while self._open and self._now() < deadline and not (self._stop_when and self._stop_when.done()):
+        while self._requests and self._now() < deadline and not (self._stop_when and self._stop_when.done()):
             self._report("draining", self._measuring_since or 0.0, float("inf"), float("inf"))
-            running: list[asyncio.Future[Any]] = [slot for slot in slots if not slot.done()]
+            running: list[asyncio.Future[Any]] = list(self._requests)
             if self._stop_when is not None:
                 running.append(self._stop_when)
             await asyncio.wait(running, timeout=_TICK_S, return_when=asyncio.FIRST_COMPLETED)

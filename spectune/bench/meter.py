@@ -71,6 +71,16 @@ def throughput_precision(batches: Sequence[float]) -> float:
     return relative_half_width(batches)
 
 
+def decode_precision(records: Sequence[RequestRecord]) -> float:
+    """Relative half-width of the tokens per second that one request sees from its first chunk on."""
+    classes: dict[str, list[tuple[float, float]]] = {}
+    for record in records:
+        if record.completed and len(record.chunks) > 1:
+            (first_s, first), (last_s, last) = record.chunks[0], record.chunks[-1]
+            classes.setdefault(record.prompt_class, []).append((last - first, last_s - first_s))
+    return relative_half_width_of_ratio(classes.values())
+
+
 def acceptance_precision(records: Sequence[RequestRecord]) -> float:
     """Relative half-width of the accept length over these requests; 0.0 when there is no speculation at all."""
     whole = [record for record in records if record.completed]

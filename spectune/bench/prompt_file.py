@@ -1,22 +1,21 @@
-"""Prompts from a JSONL file."""
-
-# ruff: noqa: TRY004 (a line of a file is a wrong value whatever its type)
+"""Prompts from a file: JSON lines, or one JSON list."""
 
 from __future__ import annotations
 
+import json
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from spectune.bench.prompts import Message, Prompt
+from spectune.bench.prompt_entry import Turns, read_entry
+from spectune.bench.prompts import Prompt
 from spectune.errors import InputProblems, Problem, SpectuneError
 
-DEFAULT_CLASS = "file"
-MOST_OUTPUT_TOKENS = 1_000_000  # as for a whole workload
-_KEYS = ("prompt", "messages", "class", "output_tokens")
+_SHOWN_PROBLEMS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,99 +25,102 @@ class PromptFile:
     Attributes:
         prompts: In the order of the file.
         duplicates: How many repeated an earlier one and were removed.
+        empty: How many conversations asked nothing and were left out.
+        times_s: Timestamps of the entries in ascending order, those of duplicates too; empty unless all have one.
     """
 
     prompts: tuple[Prompt, ...]
     duplicates: int
+    empty: int = 0
+    times_s: tuple[float, ...] = ()
 
 
-def read_prompt_file(path: Path) -> PromptFile:
-    """Read a JSONL file: an object per line with `prompt` or `messages`, optionally `class` and `output_tokens`.
+def read_prompt_file(path: Path, turns: Turns = "last") -> PromptFile:
+    """Read JSON lines or a JSON list; every entry is laid out in one of the ways `read_entry` knows.
 
-    Empty lines are skipped; other keys are left alone, because data sets carry their own.
+    Empty lines are skipped; other keys are left alone, because data sets carry their own. A prompt's class is the
+    entry's `class`, or the file's name without its ending.
 
     Raises:
-        SpectuneError: If the file cannot be read or holds no prompt.
-        InputProblems: Every line that is not a prompt, with its number.
+        SpectuneError: If the file cannot be read or holds no prompt, or only one.
+        InputProblems: The entries that are no prompts, with their lines.
     """
+    content = _content(path).removeprefix(b"\xef\xbb\xbf")
+    prompts: dict[tuple[str, ...], Prompt] = {}
+    times: list[float | None] = []
+    problems: list[Problem] = []
+    found = empty = 0
+    whole = content.lstrip().startswith(b"[")
+    for number, raw in _listed(content, path) if whole else _lines(content):
+        try:
+            data = raw if whole else _parsed(raw)
+            entry = read_entry(data, f"{path.name}:{number}", path.stem, turns)
+        except ValueError as error:
+            line = _line_of_entry(content, number) if whole and len(problems) < _SHOWN_PROBLEMS else number
+            problems.append(Problem(str(error), path, line))
+            continue
+        times.append(entry.time_s)
+        found += len(entry.prompts)
+        empty += not entry.prompts
+        for prompt in entry.prompts:
+            prompts.setdefault(prompt.content, prompt)
+    if problems:
+        raise InputProblems(_the_first(problems, path))
+    if not prompts:
+        raise SpectuneError(f'{path}: no prompt in it; a line looks like {{"prompt": "Write a haiku."}}')
+    if len(prompts) == 1:
+        raise SpectuneError(
+            f"{path}: only one prompt in it; requests that are all the same say nothing about traffic, and come from "
+            "the prefix cache: give at least as many as requests are in flight"
+        )
+    stamps = [time for time in times if time is not None]
+    times_s = tuple(sorted(stamps)) if len(stamps) == len(times) else ()
+    return PromptFile(tuple(prompts.values()), found - len(prompts), empty, times_s)
+
+
+def _content(path: Path) -> bytes:
     try:
         # Reading a pipe would wait for its writer, a device may never end.
         if not stat.S_ISREG(path.stat().st_mode):
-            raise SpectuneError(f"cannot read the prompts {path}: it is not a regular file; name a JSONL file")
-        content = path.read_bytes()
+            raise SpectuneError(f"cannot read the prompts {path}: it is not a regular file; name a JSON or JSONL file")
+        return path.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
         reason = error.strerror if isinstance(error, OSError) else None
         raise SpectuneError(f"cannot read the prompts {path}: {reason or error}") from None
-    prompts: dict[tuple[str, ...], Prompt] = {}
-    problems: list[Problem] = []
-    read = 0
-    for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
-        if not line.strip():
-            continue
-        read += 1
-        try:
-            prompt = _prompt(line, f"{path.name}:{number}")
-        except ValueError as error:
-            problems.append(Problem(str(error), path, number))
-        else:
-            prompts.setdefault(prompt.content, prompt)
-    if problems:
-        raise InputProblems(problems)
-    if not prompts:
-        raise SpectuneError(f'{path}: no prompt in it; a line looks like {{"prompt": "Write a haiku."}}')
-    return PromptFile(tuple(prompts.values()), read - len(prompts))
 
 
-def _prompt(line: bytes, prompt_id: str) -> Prompt:
+def _lines(content: bytes) -> Iterator[tuple[int, Any]]:
+    lines = enumerate(content.split(b"\n"), start=1)
+    return ((number, line) for number, line in lines if line.strip())
+
+
+def _listed(content: bytes, path: Path) -> Iterator[tuple[int, Any]]:
     try:
-        data = orjson.loads(line)
+        entries = orjson.loads(content)
+    except orjson.JSONDecodeError as error:
+        raise InputProblems([Problem(f"not valid JSON: {error.msg}", path, error.lineno)]) from None
+    return iter(enumerate(entries, start=1))
+
+
+def _parsed(line: bytes) -> Any:
+    try:
+        return orjson.loads(line)
     except orjson.JSONDecodeError as error:
         raise ValueError(f"not valid JSON: {error.msg}") from None
-    if not isinstance(data, dict):
-        raise ValueError(f"a line must be an object with `prompt` or `messages`, but got {_kind(data)}")
-    if ("prompt" in data) == ("messages" in data):
-        raise ValueError(f"a line needs exactly one of `prompt` and `messages`, but has {_keys(data)}")
-    text = _text(data["prompt"], "prompt") if "prompt" in data else None
-    return Prompt(
-        prompt_id=prompt_id,
-        prompt_class=_text(data.get("class", DEFAULT_CLASS), "class"),
-        text=text,
-        messages=_messages(data["messages"]) if text is None else (),
-        output_tokens=_output_tokens(data.get("output_tokens")),
-    )
 
 
-def _messages(value: Any) -> tuple[Message, ...]:
-    if not isinstance(value, list) or not value:
-        raise ValueError(f"`messages` must be a list of {{role, content}}, but got {_kind(value)}")
-    messages: list[Message] = []
-    for entry in value:
-        if not isinstance(entry, dict):
-            raise ValueError(f"a message must be an object with `role` and `content`, but got {_kind(entry)}")
-        messages.append(Message(_text(entry.get("role"), "role"), _text(entry.get("content"), "content")))
-    return tuple(messages)
+def _line_of_entry(content: bytes, number: int) -> int:
+    """The line on which the `number`-th entry of a JSON list begins."""
+    text = content.decode()
+    at, read = text.index("[") + 1, json.JSONDecoder()
+    for turn in range(number):
+        while text[at] in " \t\r\n,":
+            at += 1
+        if turn < number - 1:
+            _, at = read.raw_decode(text, at)
+    return text.count("\n", 0, at) + 1
 
 
-def _text(value: Any, name: str) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"`{name}` must be a text that is not empty, but got {_kind(value)}")
-    return value
-
-
-def _output_tokens(value: Any) -> int | None:
-    if value is None:
-        return None
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MOST_OUTPUT_TOKENS:
-        raise ValueError(
-            f"`output_tokens` must be a whole number from 1 to {MOST_OUTPUT_TOKENS:,}, but got {_kind(value)}"
-        )
-    return value
-
-
-def _kind(value: Any) -> str:
-    shown = orjson.dumps(value).decode()
-    return shown if len(shown) <= 40 else f"{shown[:40]}…"
-
-
-def _keys(data: dict[str, Any]) -> str:
-    return ", ".join(key for key in _KEYS if key in data) or "neither"
+def _the_first(problems: list[Problem], path: Path) -> list[Problem]:
+    more = len(problems) - _SHOWN_PROBLEMS
+    return problems if more <= 0 else [*problems[:_SHOWN_PROBLEMS], Problem(f"and {more:,} more like these", path)]

@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from spectune.bench import mixed_language, tiny_language
-from spectune.bench.prompt_file import read_prompt_file
+from spectune.bench import mixed_language, random_text, tiny_language
+from spectune.bench.prompt_entry import Turns
+from spectune.bench.prompt_file import PromptFile, read_prompt_file
 from spectune.bench.prompts import Prompt
+from spectune.bench.shared_prefix import SharedPrefix
 from spectune.errors import SpectuneError
 
 Generator = Callable[[random.Random], str]
@@ -35,10 +37,11 @@ class Stratum:
 
 @dataclass(frozen=True, slots=True)
 class MixPart:
-    """One part of a mix: a built-in name or a file, and its share of the requests."""
+    """One part of a mix: a built-in name or a file, its share of the requests, what is asked of its conversations."""
 
     prompts: str
     share: float
+    turns: Turns = "last"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +51,22 @@ class Workload:
     Attributes:
         strata: In a fixed order.
         duplicates: Prompts removed from files because they repeated another one.
+        empty: Conversations left out because they ask nothing.
+        times_s: Recorded arrivals in ascending order, of the one file that has them; otherwise empty.
+        shared_prefix: What a share of the prompts is given as their beginning.
     """
 
     strata: tuple[Stratum, ...]
     duplicates: int
+    empty: int = 0
+    times_s: tuple[float, ...] = ()
+    shared_prefix: SharedPrefix | None = None
+
+    @property
+    def recorded_rate(self) -> float | None:
+        """Requests per second of the recorded arrivals; None where they tell none."""
+        times = self.times_s
+        return (len(times) - 1) / (times[-1] - times[0]) if times and times[-1] > times[0] else None
 
     @property
     def class_shares(self) -> dict[str, float]:
@@ -72,16 +87,20 @@ BUILTIN: Mapping[str, Mapping[str, Generator]] = {
         "chat": mixed_language.chat,
         "math": mixed_language.math,
     },
+    "builtin:random": {"random": random_text.text},
     "builtin:tiny": {prompt_class: _tiny(prompt_class) for prompt_class in tiny_language.CLASSES},
 }
 
 
-def open_workload(prompts: str | Sequence[MixPart], folder: Path | None = None) -> Workload:
+def open_workload(
+    prompts: str | Sequence[MixPart], folder: Path | None = None, shared_prefix: SharedPrefix | None = None
+) -> Workload:
     """Find all prompts a workload names.
 
     Args:
-        prompts: `builtin:NAME`, a JSONL file, or a mix of them.
+        prompts: `builtin:NAME`, a JSON or JSONL file, or a mix of them.
         folder: Where relative file names start; the current folder by default.
+        shared_prefix: Given to a share of the prompts.
 
     Raises:
         SpectuneError: For an unknown built-in name, an empty mix, or a share that is not positive.
@@ -95,29 +114,38 @@ def open_workload(prompts: str | Sequence[MixPart], folder: Path | None = None) 
             raise SpectuneError(f"the share of {part.prompts} must be positive, but got {part.share:g}")
     whole = sum(part.share for part in parts)
     strata: list[Stratum] = []
-    duplicates = 0
+    files: list[PromptFile] = []
     for part in parts:
-        found, removed = _open(part.prompts, part.share / whole, folder or Path())
-        strata += found
-        duplicates += removed
+        if part.prompts.startswith("builtin:"):
+            strata += _builtin(part.prompts, part.share / whole)
+        else:
+            files.append(read_prompt_file((folder or Path()) / part.prompts, part.turns))
+            strata += _classes(files[-1], part.prompts, part.share / whole)
     names = [stratum.name for stratum in strata]
     if len(set(names)) < len(names):
         raise SpectuneError("a mix names the same prompts twice; give them one part with the sum of their shares")
-    return Workload(tuple(strata), duplicates)
+    traces = [file.times_s for file in files if file.times_s]
+    return Workload(
+        tuple(strata),
+        duplicates=sum(file.duplicates for file in files),
+        empty=sum(file.empty for file in files),
+        times_s=traces[0] if len(traces) == 1 else (),
+        shared_prefix=shared_prefix,
+    )
 
 
-def _open(name: str, share: float, folder: Path) -> tuple[list[Stratum], int]:
-    if name in BUILTIN:
-        classes = BUILTIN[name]
-        return [Stratum(f"{name}:{cls}", cls, share / len(classes), make) for cls, make in classes.items()], 0
-    if name.startswith("builtin:"):
+def _builtin(name: str, share: float) -> list[Stratum]:
+    if name not in BUILTIN:
         raise SpectuneError(f"there are no prompts named {name}; built in are {', '.join(sorted(BUILTIN))}")
-    file = read_prompt_file(folder / name)
-    classes_of: dict[str, list[Prompt]] = {}
+    classes = BUILTIN[name]
+    return [Stratum(f"{name}:{cls}", cls, share / len(classes), make) for cls, make in classes.items()]
+
+
+def _classes(file: PromptFile, name: str, share: float) -> list[Stratum]:
+    classes: dict[str, list[Prompt]] = {}
     for prompt in file.prompts:
-        classes_of.setdefault(prompt.prompt_class, []).append(prompt)
-    strata = [
+        classes.setdefault(prompt.prompt_class, []).append(prompt)
+    return [
         Stratum(f"{name}:{cls}", cls, share * len(members) / len(file.prompts), tuple(members))
-        for cls, members in classes_of.items()
+        for cls, members in classes.items()
     ]
-    return strata, file.duplicates

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from spectune.bench.prompt_sources import Generator, Stratum, Workload
 from spectune.bench.prompts import Prompt
+from spectune.bench.shared_prefix import prefixed
 from spectune.errors import SpectuneError
 
 _TRIES = 200
@@ -26,7 +27,7 @@ class PromptStream:
     get fresh prompts of the same mix. A study that is resumed continues at `position`.
 
     A prompt is used once as long as there are unused ones of its class. After that the class starts over in another
-    order, if reuse is allowed; `reused` counts those.
+    order, if reuse is allowed; `reused` counts those. A shared prefix goes to its share of the prompts of every class.
     """
 
     def __init__(self, workload: Workload, *, seed: int, reuse: bool = True, start: int = 0) -> None:
@@ -43,6 +44,9 @@ class PromptStream:
         self._names = [stratum.name for stratum in workload.strata]
         self._shares = [stratum.share for stratum in workload.strata]
         self._credit = [0.0] * len(self._shares)
+        self._shared = workload.shared_prefix
+        self._prefix = "" if self._shared is None else self._shared.text
+        self._prefix_credit = [0.0] * len(self._shares)
         used: set[tuple[str, ...]] = set()
         self._supplies = [_supply(stratum, seed, used, reuse=reuse) for stratum in workload.strata]
         self.take(start)
@@ -68,7 +72,15 @@ class PromptStream:
         prompt, repeated = dealt
         self.position += 1
         self.reused += repeated
-        return prompt
+        return prefixed(prompt, self._prefix) if self._is_shared(chosen) else prompt
+
+    def _is_shared(self, stratum: int) -> bool:
+        if self._shared is None:
+            return False
+        self._prefix_credit[stratum] = round(self._prefix_credit[stratum] + self._shared.share, 9)
+        shared = self._prefix_credit[stratum] >= 1.0
+        self._prefix_credit[stratum] -= shared
+        return shared
 
     def take(self, count: int) -> list[Prompt]:
         """The next `count` prompts."""

@@ -35,6 +35,11 @@ class Prompt:
         assert (self.text is None) != (not self.messages), "a prompt is either text or messages"
 
     @property
+    def characters(self) -> int:
+        """Length of its text, or of all its messages."""
+        return len(self.text) if self.text is not None else sum(len(message.content) for message in self.messages)
+
+    @property
     def content(self) -> tuple[str, ...]:
         """What makes two prompts the same."""
         if self.text is not None:

@@ -27,7 +27,7 @@ class RequestRecord:
         prompt_tokens: Tokens sent.
         output_tokens: Tokens the server says it completed.
         cached_tokens: Prompt tokens answered from the prefix cache; above 0 the prefill was not all real.
-        sent_s: When the request was sent.
+        sent_s: When the request was sent; of one that found no room, when it was given up.
         first_token_s: When the first token arrived; None if none did.
         end_s: When the answer ended, well or not.
         chunks: (time, completed tokens so far) for every streamed chunk that carried new tokens.
@@ -36,6 +36,7 @@ class RequestRecord:
         spec_correct_drafts_histogram: Index i counts the verifies that accepted exactly i drafted tokens.
         finish_reason: The server's ("stop", "length", "abort") or `CLIENT_ABORT`; None if the answer never ended.
         error: What went wrong, in words; None if nothing did.
+        due_s: When an open loop wanted the request sent; None in a closed loop.
     """
 
     prompt_id: str
@@ -52,6 +53,12 @@ class RequestRecord:
     spec_correct_drafts_histogram: tuple[int, ...]
     finish_reason: str | None
     error: str | None
+    due_s: float | None = None
+
+    @property
+    def began_s(self) -> float:
+        """When its user began to wait: from here its latency counts, so that no delay in sending is left out."""
+        return self.sent_s if self.due_s is None else self.due_s
 
     @property
     def failed(self) -> bool:
@@ -75,7 +82,7 @@ class RequestRecord:
             ValueError: If the line is not such a record (`orjson.JSONDecodeError` is one).
         """
         data = orjson.loads(line)
-        if not isinstance(data, dict) or set(data) != set(_FIELDS):
+        if not isinstance(data, dict) or not set(_FIELDS) - _LATER <= set(data) <= set(_FIELDS):
             raise ValueError("a request record must be an object with the fields " + ", ".join(_FIELDS))
         data["chunks"] = tuple((float(time), int(tokens)) for time, tokens in data["chunks"])
         data["spec_correct_drafts_histogram"] = tuple(int(count) for count in data["spec_correct_drafts_histogram"])
@@ -83,6 +90,7 @@ class RequestRecord:
 
 
 _FIELDS = tuple(field.name for field in dataclasses.fields(RequestRecord))
+_LATER = {"due_s"}  # records of the first versions do without
 
 
 def dump_records(records: Iterable[RequestRecord]) -> bytes:

@@ -8,8 +8,8 @@ An engine hangs when none of the requests in flight gets a token for longer than
     but never       hang_s                                          which alone holds while nothing typical is known
 
 Typical is the median over the requests, so that one long pause changes nothing. Silence begins with the last token,
-with the newest request, or when this process last was kept from looking (stopped, or starved of its CPU), whichever
-is latest.
+with the oldest request still waiting, or when this process last was kept from looking (stopped, or starved of its
+CPU), whichever is latest.
 """
 
 from __future__ import annotations
@@ -52,8 +52,10 @@ class Silence:
         if now_s - self._looked_s > BLIND_S:
             self._from_s = now_s
         self._looked_s = now_s
-        silent = now_s - max([last_token_s, self._from_s, *(exchange.sent_s for exchange in waiting)])
-        if not waiting or silent <= self._floor_s:
+        if not waiting:
+            return None
+        silent = now_s - max(last_token_s, self._from_s, min(exchange.sent_s for exchange in waiting))
+        if silent <= self._floor_s:
             return None
         patience = self._patience(waiting, ended)
         return patience if silent > patience else None

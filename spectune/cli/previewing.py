@@ -9,7 +9,7 @@ from typing import Any
 from spectune.cli.opening import Asked
 from spectune.cli.terminal import OUT, PROGRESS, print_json
 from spectune.engines.open import missing_models, open_engine, queueing, simulation_notes, unwise_variables
-from spectune.search import Proposer
+from spectune.search import Proposer, open_prompts, summary
 from spectune.search.enumeration import Census, census, legal_candidates
 from spectune.space import Candidate
 
@@ -33,6 +33,7 @@ def preview(asked: Asked, *, as_json: bool) -> int:
         plain = sum(1 for _ in takewhile(lambda candidate: not candidate.speculative, legal_candidates(space, engine)))
     first = list(dict.fromkeys(_first(Proposer(space, engine))))
     commands = [(c, engine.command(c, host="127.0.0.1", port=30000).shell()) for c in first]
+    prompts = summary(space, open_prompts(space))
     notes = [
         *simulation_notes(space, engine),
         *queueing(space, engine),
@@ -58,6 +59,7 @@ def preview(asked: Asked, *, as_json: bool) -> int:
                 "starts_with": [
                     {"label": space.label(c), "candidate_id": c.candidate_id, "command": text} for c, text in commands
                 ],
+                "workload": prompts.to_json(),
                 "notes": notes,
                 "missing": missing,
             }
@@ -67,6 +69,8 @@ def preview(asked: Asked, *, as_json: bool) -> int:
     _say(f"{space.name}: {counted.candidates:,} legal candidates of {counted.raw:,} combinations, {plain} of them "
          f"without speculation; the budget allows {budget} launches")  # fmt: skip
     _print_census(counted)
+    for line in prompts.lines():
+        _say(line)
     for candidate, text in commands:
         _say(f"\n# {space.label(candidate)}\n{text}")
     for note in notes:

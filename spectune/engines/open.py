@@ -17,7 +17,15 @@ from spectune.engines.sglang.versions.history import check_supported
 from spectune.engines.sglang.versions.space_spelling import in_canonical_spelling
 from spectune.engines.simulated.engine import SimulatedEngine
 from spectune.errors import Problem
-from spectune.space import DRAFTER, ArgumentNames, EngineSection, SearchSpace, load_space, parse_document
+from spectune.space import (
+    DRAFTER,
+    SLOWEST_BORNE,
+    ArgumentNames,
+    EngineSection,
+    SearchSpace,
+    load_space,
+    parse_document,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +53,7 @@ def open_engine(space: SearchSpace) -> SGLangEngine:
         SpectuneError: The space names a profile that is not there, or wrong.
     """
     section = space.engine
-    most_running = max(level.concurrency for level in space.workload.levels)
+    most_running = space.workload.most_running
     if section.kind == "simulated":
         return SimulatedEngine.of(section, most_running, space.path.parent)
     if section.runtime is None:
@@ -93,16 +101,30 @@ def simulation_notes(space: SearchSpace, engine: SGLangEngine) -> list[str]:
 
 
 def queueing(space: SearchSpace, engine: SGLangEngine) -> list[str]:
-    """Return the levels whose requests would wait for each other, in a sentence each."""
+    """Return the levels whose requests would, or may, wait for each other, in a sentence each."""
     limit = engine.fixed.get("max-running-requests")
-    if not isinstance(limit, int):
-        return []
-    return [
-        f"level {level.name} keeps {level.concurrency} requests in flight, but max-running-requests is {limit}: "
-        "the others wait, and their waiting is measured"
-        for level in space.workload.levels
-        if level.concurrency > limit
-    ]
+    tokens = space.workload.output_tokens
+    notes: list[str] = []
+    for level in space.workload.levels:
+        running = level.in_flight(tokens)
+        if running is None and limit is None:
+            notes.append(
+                f"level {level.name} follows a trace, so how many requests run at once is not known; give "
+                "max-running-requests under engine.args"
+            )
+        if running is None or not isinstance(limit, int) or running <= limit:
+            continue
+        if level.open_loop:
+            notes.append(
+                f"level {level.name} may have {running} requests under way ({tokens} tokens each at {SLOWEST_BORNE:g} "
+                f"tok/s), but max-running-requests is {limit}: others wait, and their waiting is measured"
+            )
+        else:
+            notes.append(
+                f"level {level.name} keeps {running} requests in flight, but max-running-requests is {limit}: "
+                "the others wait, and their waiting is measured"
+            )
+    return notes
 
 
 def unwise_variables(space: SearchSpace, engine: SGLangEngine) -> list[str]:

@@ -4,8 +4,9 @@ from spectune.search.folder import STUDIES, StudyFolder, all_studies, running_st
 from spectune.search.plan import Progress, Stop
 from spectune.search.proposals import Proposer
 from spectune.search.records import Role, Status, Step, TrialRecord
-from spectune.search.study import Ended, open_prompts, open_study, run_study
+from spectune.search.study import Ended, open_study, run_study
 from spectune.search.summary import Summary, summarise
+from spectune.search.traffic import open_prompts, summary
 from spectune.search.watcher import Watcher
 
 __all__ = [
@@ -27,4 +28,5 @@ __all__ = [
     "run_study",
     "running_studies",
     "summarise",
+    "summary",
 ]

@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-import aiohttp
-
 from spectune.bench.canary import Answer, ask
 from spectune.bench.client import GenerateClient
 from spectune.bench.level import LevelPlan, LevelProgress, LevelRun
@@ -20,6 +18,7 @@ from spectune.bench.prompts import TokenizedPrompt
 from spectune.engines.protocol import Effective, Engine, LaunchCommand
 from spectune.machine import Difference, MachineWatch
 from spectune.search.feed import PromptFeed
+from spectune.search.inquiry import context_length, server_info
 from spectune.serving import EngineDied, Failure, Server, Teardown, environments, log_tail
 
 PROMPTS_AHEAD = 256  # rendered before a level begins
@@ -124,6 +123,7 @@ class ServedLaunch:
     async def measure(self, plan: LevelPlan, prompts: PromptFeed, says: Says) -> LevelRun:
         """Run the load client against it."""
         says("preparing prompts")
+        prompts.fit(await context_length(self._server.url))
         await asyncio.to_thread(prompts.prepare, PROMPTS_AHEAD)
         async with self._client as client:
             if not await client.flush_cache():
@@ -173,20 +173,6 @@ class ServedLaunch:
 def describe(progress: LevelProgress) -> str:
     """Return where a level stands in a few words."""
     text = f"{progress.phase} {progress.elapsed_s:.0f} s, {progress.tokens_per_s:.0f} tok/s"
-    if progress.phase == "measuring" and math.isfinite(progress.throughput_precision):
-        text += f" ±{progress.throughput_precision:.1%}"
+    if progress.phase == "measuring" and math.isfinite(progress.speed_precision):
+        text += f" ±{progress.speed_precision:.1%}"
     return text
-
-
-async def server_info(url: str) -> dict[str, Any]:
-    """Return what the running engine says of itself; empty when it does not say."""
-    async with aiohttp.ClientSession(trust_env=False) as session:
-        for path in ("/server_info", "/get_server_info"):  # the second is the older name
-            try:
-                async with session.get(url + path, timeout=aiohttp.ClientTimeout(total=30)) as answer:
-                    if answer.status == 200:
-                        info = await answer.json()
-                        return info if isinstance(info, dict) else {}
-            except (aiohttp.ClientError, TimeoutError, ValueError):
-                continue
-    return {}

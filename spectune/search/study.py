@@ -6,11 +6,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from spectune.bench.prompt_sources import MixPart, Workload, open_workload
+from spectune.bench.prompt_sources import Workload
 from spectune.bench.prompt_stream import PromptStream
 from spectune.engines.protocol import Engine, Occasion, Renderer
 from spectune.engines.simulated.engine import SimulatedEngine
-from spectune.errors import InputProblems, SpectuneError
+from spectune.errors import SpectuneError
 from spectune.machine import take_fingerprint
 from spectune.search.canary import SAMPLED, Canaries
 from spectune.search.canary import SEED as CANARY_SEED
@@ -20,9 +20,10 @@ from spectune.search.ledger import Ledger
 from spectune.search.plan import Stop, next_step, progress, spent_s
 from spectune.search.proposals import Proposer
 from spectune.search.records import TrialRecord
+from spectune.search.traffic import open_prompts, summary
 from spectune.search.trial import Trial
 from spectune.search.watcher import Watcher
-from spectune.space import SearchSpace, parse_document
+from spectune.space import SearchSpace
 
 
 @dataclass(frozen=True)
@@ -83,12 +84,20 @@ async def run_study(folder: StudyFolder, space: SearchSpace, engine: Engine, wat
     if isinstance(step, Stop):
         return Ended(records, step)
     ledger = Ledger(folder.ledger, folder.name, space, records)
+    workload = open_prompts(space)
     renderer = engine.renderer()
     try:
-        told_of_reuse = False
-        canaries = _canaries(space, engine, renderer, folder, records)
+        told_of_reuse, told_too_long = False, 0
+        if not records:
+            for line in summary(space, workload, renderer).lines():
+                watcher.notes(line)
+        canaries = _canaries(space, workload, engine, renderer, folder, records)
         told: set[str] = set()  # changes of the machine
-        feed = PromptFeed(_stream(space, records), renderer, chat_template=space.workload.chat_template)
+        feed = PromptFeed(
+            workload, renderer,
+            chat_template=space.workload.chat_template, output_tokens=space.workload.output_tokens,
+            start=max((record.prompts_end for record in records), default=0),
+        )  # fmt: skip
         while not isinstance(step, Stop):
             watcher.launching(step)
             occasion = Occasion(len(records), spent_s(records) / 3600, folder.root)
@@ -108,6 +117,9 @@ async def run_study(folder: StudyFolder, space: SearchSpace, engine: Engine, wat
                 watcher.notes(
                     "the prompts have run out and are sent again: repeated ones may come from the prefix cache"
                 )
+            if feed.too_long > told_too_long:
+                told_too_long = feed.too_long
+                watcher.notes(f"{told_too_long} prompts are left out: with their answers they exceed the context")
             pace = (time.monotonic() - began) / (len(records) - known) if virtual else None
             watcher.planned(progress(records, space, pace))
             step = next_step(records, [], space, proposer)
@@ -117,33 +129,17 @@ async def run_study(folder: StudyFolder, space: SearchSpace, engine: Engine, wat
 
 
 def _canaries(
-    space: SearchSpace, engine: Engine, renderer: Renderer, folder: StudyFolder, records: Sequence[TrialRecord]
+    space: SearchSpace,
+    workload: Workload,
+    engine: Engine,
+    renderer: Renderer,
+    folder: StudyFolder,
+    records: Sequence[TrialRecord],
 ) -> Canaries:
     """Return the questions for every launch, and the first baseline's answers where there are some."""
-    sampled = PromptStream(open_prompts(space), seed=CANARY_SEED).take(SAMPLED)
+    sampled = PromptStream(workload, seed=CANARY_SEED).take(SAMPLED)
     canaries = Canaries(sampled, engine, renderer, chat_template=space.workload.chat_template)
     first = next((r for r in records if not r.candidate.speculative and r.failure is None), None)
     if first is not None:
         canaries.remember(folder.trial_folder(first.trial, first.role))
     return canaries
-
-
-def open_prompts(space: SearchSpace) -> Workload:
-    """Find the prompts a space names; files are meant relative to the space's own folder.
-
-    Raises:
-        InputProblems: For files that cannot be read or hold anything but prompts, with their lines.
-    """
-    parts = [MixPart(source.prompts, source.share) for source in space.workload.prompts]
-    try:
-        return open_workload(parts, space.path.parent)
-    except InputProblems:
-        raise
-    except SpectuneError as error:
-        where = parse_document(space.text, space.path)
-        raise InputProblems([where.problem(("workload", "prompts"), str(error))]) from None
-
-
-def _stream(space: SearchSpace, records: Sequence[TrialRecord]) -> PromptStream:
-    used = max((record.prompts_end for record in records), default=0)
-    return PromptStream(open_prompts(space), seed=0, start=used)

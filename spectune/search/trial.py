@@ -11,8 +11,7 @@ from pathlib import Path
 
 from spectune import files
 from spectune.analysis.measurement import LevelMeasurement, NothingMeasuredError, measure_level
-from spectune.bench.client import Sampling
-from spectune.bench.level import LevelPlan, LevelRun
+from spectune.bench.level import LevelRun
 from spectune.bench.records import dump_records
 from spectune.engines.protocol import Effective, Engine, LaunchCommand, Mismatch, Occasion
 from spectune.engines.simulated.engine import SimulatedEngine
@@ -24,6 +23,7 @@ from spectune.search.folder import StudyFolder
 from spectune.search.launched import Launched, ServedLaunch, TrialFailed
 from spectune.search.reached import Reached, read_back
 from spectune.search.records import Seconds, Status, Step, TrialRecord
+from spectune.search.traffic import level_plan
 from spectune.search.virtual import VirtualLaunch
 from spectune.search.watcher import Watcher
 from spectune.serving import EngineFailed, Failure, FailureClass, PortHeldError, classify_requests, reserve_ports
@@ -169,31 +169,23 @@ class Trial:
             raise TrialFailed(Failure(FailureClass.ENVIRONMENT, "; ".join(lost), ""))
 
     async def _measure(self, launched: Launched, level: Level) -> None:
-        workload = self._space.workload
-        plan = LevelPlan(
-            concurrency=level.concurrency,
-            sampling=Sampling(workload.output_tokens, workload.temperature, workload.ignore_eos),
-            precision=workload.precision,
-            time_limit_s=workload.level_time_limit,
-            hang_s=HANG_S,
-        )
+        plan = level_plan(self._space, level, self._feed.workload, hang_s=HANG_S)
         began = launched.now()
         try:
             run = await launched.measure(plan, self._feed, lambda text: self._watcher.says(f"{level.name}: {text}"))
         finally:
             self._spent.measuring += launched.now() - began
-        files.write_whole(
-            self._folder / f"level-{level.name[0]}{level.concurrency:03d}.jsonl", dump_records(run.records)
-        )
+        files.write_whole(self._folder / level.file_name, dump_records(run.records))
         self._judge(launched, level, run)
         graph_used = None
-        if run.measured_s is not None:
+        if run.measured_s is not None and level.concurrency is not None:  # an open loop has no number of its own
             level_began = launched.now() - run.wall_s
             graph_used = launched.graph_used(level.concurrency, *(level_began + at for at in run.measured_s))
         try:
             measured = measure_level(
-                level.name, run.records, run.measured_s, client_cpu=run.client_cpu, graph_used=graph_used
-            )
+                level.name, run.records, run.measured_s,
+                client_cpu=run.client_cpu, graph_used=graph_used, shares_prefix=self._space.workload.shares_text,
+            )  # fmt: skip
         except NothingMeasuredError as error:
             excerpt = launched.log_tail(EXCERPT_BYTES)
             raise TrialFailed(Failure(FailureClass.CRASH, str(error), excerpt)) from None

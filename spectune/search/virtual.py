@@ -89,12 +89,13 @@ class VirtualLaunch:
 
     async def measure(self, plan: LevelPlan, prompts: PromptFeed, says: Says) -> LevelRun:
         """Serve a closed loop, twice as long each time, until its figures are known well enough."""
+        assert not plan.arrivals.open, "virtual time serves closed loops"
         says("serving in virtual time")
         failure = self._reach(("warmup", "bench"))
         if failure is not None:
             return self._failed(failure, plan)
         sample = prompts.ahead(PROMPTS_READ)
-        requests = max(FEWEST_REQUESTS, 3 * plan.concurrency)
+        requests = max(FEWEST_REQUESTS, 3 * plan.arrivals.most_in_flight)
         while True:
             engine = copy.copy(self._engine)  # from the same moment on: a longer run only adds to a shorter one
             level = engine.serve(_loop(plan, sample, requests))
@@ -182,14 +183,14 @@ class VirtualLaunch:
         """Return a level of which nothing comes."""
         if failure.kind not in {"hang", "http_500"}:
             self._dead_of(failure)
-            return LevelRun(plan.concurrency, (), None, "stopped", warmup_converged=False, client_cpu=0.0, wall_s=0.0)
+            return LevelRun((), None, "stopped", warmup_converged=False, client_cpu=0.0, wall_s=0.0)
         hangs = failure.kind == "hang"
         error = _error_of(failure, plan.hang_s)
         record = RequestRecord("0", "unknown", 1, 0, 0, 0.0, None, plan.hang_s, (), 0, 0, (), None, error)
         self._engine.clock_s += plan.hang_s if hangs else 0.0
         reason: StopReason = "hang" if hangs else "failures"
         return LevelRun(
-            plan.concurrency, (record,) * plan.concurrency, None, reason, warmup_converged=False, client_cpu=0.0,
+            (record,) * plan.arrivals.most_in_flight, None, reason, warmup_converged=False, client_cpu=0.0,
             wall_s=plan.hang_s,
         )  # fmt: skip
 
@@ -202,7 +203,7 @@ def _error_of(failure: Failure, patience_s: float) -> str:
 
 def _loop(plan: LevelPlan, sample: list[TokenizedPrompt], requests: int) -> ClosedLoop:
     return ClosedLoop(
-        concurrency=plan.concurrency,
+        concurrency=plan.arrivals.most_in_flight,
         requests=requests,
         prompt_tokens=round(sum(len(prompt.input_ids) for prompt in sample) / len(sample)),
         output_tokens=max(2, plan.sampling.output_tokens),
@@ -214,7 +215,7 @@ def _as_measured(plan: LevelPlan, level: VirtualLevel) -> LevelRun:
     """Return what the load client would have made of a level; "prompts_exhausted" when it was too short for that."""
     records = tuple(RequestRecord(**_fields(request)) for request in level.requests())
     ends = np.sort([record.end_s for record in records])
-    full_until = float(ends[len(records) - plan.concurrency])  # from then on slots stay empty
+    full_until = float(ends[len(records) - plan.arrivals.most_in_flight])  # from then on slots stay empty
     meter = TokenMeter()
     for record in records:
         before = 0
@@ -236,9 +237,7 @@ def _as_measured(plan: LevelPlan, level: VirtualLevel) -> LevelRun:
         and acceptance_precision(inside) <= plan.precision
     )
     reason: StopReason = "precision" if precise else "time" if end < full_until else "prompts_exhausted"
-    return LevelRun(
-        plan.concurrency, records, (begin, end), reason, warmup_converged=True, client_cpu=0.0, wall_s=float(ends[-1])
-    )
+    return LevelRun(records, (begin, end), reason, warmup_converged=True, client_cpu=0.0, wall_s=float(ends[-1]))
 
 
 def _fields(request: Any) -> dict[str, Any]:

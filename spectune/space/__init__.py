@@ -8,6 +8,7 @@ from spectune.space.durations import format_duration, parse_duration
 from spectune.space.engine_section import RUNTIMES, EngineSection
 from spectune.space.goals import Budget, Constraint, Objective, Targets
 from spectune.space.labels import drafter_name
+from spectune.space.levels import SLOWEST_BORNE, Level
 from spectune.space.loading import load_space, parse_space
 from spectune.space.locating import find_space_file, shipped_spaces
 from spectune.space.metrics import METRICS, Direction, Metric
@@ -24,7 +25,7 @@ from spectune.space.parameters import IntegerRange, Parameter
 from spectune.space.schema import SCHEMA, SpaceFile
 from spectune.space.space import Branch, SearchSpace
 from spectune.space.values import UNSET, Scalar, Value, canonical, canonical_json, text_of
-from spectune.space.workload import BUILTIN_PROMPTS, Level, PromptSource, Workload
+from spectune.space.workload import BUILTIN_PROMPTS, PromptSource, SharedPrefix, Workload
 
 __all__ = [
     "ALGORITHM",
@@ -37,6 +38,7 @@ __all__ = [
     "NUM_STEPS",
     "RUNTIMES",
     "SCHEMA",
+    "SLOWEST_BORNE",
     "UNSET",
     "Argument",
     "ArgumentNames",
@@ -57,6 +59,7 @@ __all__ = [
     "PromptSource",
     "Scalar",
     "SearchSpace",
+    "SharedPrefix",
     "SpaceFile",
     "Targets",
     "Test",

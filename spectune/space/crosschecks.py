@@ -12,8 +12,16 @@ from spectune.errors import Problem
 from spectune.space.document import Document, KeyPath
 from spectune.space.engine_section import exclusive_key_problems, fixed_argument_problem
 from spectune.space.environment import environment_name_problem, environment_value_problem
-from spectune.space.names import ALGORITHM, ENV_PREFIX, argument_name_problem, hint, is_environment, is_speculative
-from spectune.space.workload import Workload
+from spectune.space.names import (
+    ALGORITHM,
+    ENV_PREFIX,
+    NO_SPECULATION,
+    argument_name_problem,
+    hint,
+    is_environment,
+    is_speculative,
+)
+from spectune.space.workload import RANDOM_PROMPTS, Workload
 
 
 def crosscheck(
@@ -36,6 +44,8 @@ def crosscheck(
     yield from _searched(document, search, args, env)
     if workload is not None:
         yield from _levels(document, data, workload.level_names)
+        yield from _open_loops(document, data, workload)
+        yield from _random_prompts(document, search, workload)
 
 
 def _fixed(document: Document, args: Mapping[str, Any], env: Mapping[str, Any]) -> Iterator[Problem]:
@@ -85,6 +95,33 @@ def _levels(document: Document, data: Mapping[str, Any], names: tuple[str, ...])
             if key in seen:
                 yield document.problem(path, f"the same stands on line {document.line_of((section, seen[key]))}")
             seen.setdefault(key, index)
+
+
+def _open_loops(document: Document, data: Mapping[str, Any], workload: Workload) -> Iterator[Problem]:
+    open_loops = {level.name for level in workload.levels if level.open_loop}
+    items = data.get("objectives")
+    for index, item in enumerate(items if isinstance(items, list) else []):
+        if isinstance(item, dict) and item.get("maximize") == "output_throughput" and item.get("level") in open_loops:
+            yield document.problem(
+                ("objectives", index),
+                f"output_throughput at {item['level']} is as large as what is asked for, because requests arrive by "
+                "the clock there; choose decode_speed or ttft_p95_ms, or a level with a concurrency",
+            )
+
+
+def _random_prompts(document: Document, search: Mapping[str, Any], workload: Workload) -> Iterator[Problem]:
+    algorithms = search.get(ALGORITHM, NO_SPECULATION)
+    if all(name == NO_SPECULATION for name in (algorithms if isinstance(algorithms, list) else [algorithms])):
+        return
+    for index, source in enumerate(workload.prompts):
+        if source.prompts == RANDOM_PROMPTS and not source.allow_random:
+            alone = isinstance(_mapping(document.data, "workload").get("prompts"), str)
+            yield document.problem(
+                ("workload", "prompts") if alone else ("workload", "prompts", index),
+                f"{RANDOM_PROMPTS} under speculation: no drafter predicts random tokens (vllm#53906: accept rate 12 % "
+                "against 52 % on text), so the verdict would be about them; use builtin:mixed or your own prompts, or "
+                f"write [{{prompts: {RANDOM_PROMPTS}, allow_random: true}}]",
+            )
 
 
 def _mapping(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -44,8 +44,13 @@ class SpaceFile(Section):
 
 
 def default_objectives(workload: Workload) -> tuple[Objective, ...]:
-    """Returns the objectives of a file that names none: speed at the first level, throughput at the last."""
-    first, last = workload.level_names[0], workload.level_names[-1]
-    speed = Objective(maximize="decode_speed", level=first)
+    """Returns the objectives of a file that names none: speed at the first level, throughput at the last.
+
+    Where requests arrive by the clock the throughput is what is asked for, so there the speed counts.
+    """
+    first, last = workload.levels[0], workload.levels[-1]
+    speed = Objective(maximize="decode_speed", level=first.name)
+    if last.open_loop:
+        return tuple(dict.fromkeys((speed, Objective(maximize="decode_speed", level=last.name))))
     # At concurrency 1 alone the two are the same figure twice.
-    return (speed,) if last == "c1" else (speed, Objective(maximize="output_throughput", level=last))
+    return (speed,) if last.concurrency == 1 else (speed, Objective(maximize="output_throughput", level=last.name))

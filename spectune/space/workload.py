@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, field_serializer, field_validator, model_validator
 
 from spectune.space.durations import Duration
+from spectune.space.levels import Level
 from spectune.space.names import hint
 from spectune.space.sections import Amount, Flag, Listed, Positive, Section, Text
 
 BUILTIN_PREFIX = "builtin:"
-BUILTIN_PROMPTS = ("builtin:mixed", "builtin:tiny")
+RANDOM_PROMPTS = "builtin:random"
+BUILTIN_PROMPTS = ("builtin:mixed", RANDOM_PROMPTS, "builtin:tiny")
 MOST_OUTPUT_TOKENS = 1_000_000
 """Per request, also where a prompt of a file carries its own limit; no model's context is longer."""
-MOST_CONCURRENCY = 4096
+MOST_PREFIX = 1_000_000
 
 
 class PromptSource(Section):
@@ -23,10 +25,15 @@ class PromptSource(Section):
     Attributes:
         prompts: A built-in set or a file.
         share: Its part of the requests, relative to the sum of all shares.
+        turns: What a recorded conversation is made into: its last question with all that was said before, or every one
+            of its questions with what was said before it. What was said is sent as recorded.
+        allow_random: Whether `builtin:random` may be used although there is speculation.
     """
 
     prompts: Text
     share: Amount = 1.0
+    turns: Literal["last", "all"] = "last"
+    allow_random: Flag = False
 
     @field_validator("prompts")
     @classmethod
@@ -35,28 +42,25 @@ class PromptSource(Section):
             raise ValueError(f"'{prompts}' is not a built-in set of prompts{hint(prompts, BUILTIN_PROMPTS)}")
         return prompts
 
+    @model_validator(mode="after")
+    def _applies(self) -> Self:
+        if self.turns == "all" and self.prompts.startswith(BUILTIN_PREFIX):
+            raise ValueError(f"turns: all is for files with conversations, but {self.prompts} has none")
+        if self.allow_random and self.prompts != RANDOM_PROMPTS:
+            raise ValueError(f"allow_random is about {RANDOM_PROMPTS}, but the prompts are {self.prompts}")
+        return self
 
-class Level(Section):
-    """One load point.
+
+class SharedPrefix(Section):
+    """A beginning that a share of the requests have in common, as services have a system prompt.
 
     Attributes:
-        concurrency: Requests kept in flight.
+        characters: Its length; English has four to a token, roughly.
+        share: Fraction of the requests.
     """
 
-    concurrency: Annotated[Positive, Field(le=MOST_CONCURRENCY)]
-
-    @model_validator(mode="before")
-    @classmethod
-    def _closed_loop(cls, raw: Any) -> Any:
-        if isinstance(raw, dict) and "rate" in raw:
-            name = f"r{raw['rate']}"
-            raise ValueError(f"open-loop rates are not measured yet ({name}); use {{concurrency: N}}")
-        return raw
-
-    @property
-    def name(self) -> str:
-        """`c8` for eight concurrent requests."""
-        return f"c{self.concurrency}"
+    characters: Annotated[Positive, Field(le=MOST_PREFIX)]
+    share: Annotated[Amount, Field(le=1)] = 1.0
 
 
 class Workload(Section):
@@ -64,6 +68,7 @@ class Workload(Section):
 
     Attributes:
         prompts: Sources, mixed by share.
+        shared_prefix: What a share of the prompts is given as their beginning.
         chat_template: Whether prompts go through the engine's chat template.
         output_tokens: Most tokens a request may generate.
         ignore_eos: Whether requests go on to `output_tokens` whatever the model says.
@@ -74,6 +79,7 @@ class Workload(Section):
     """
 
     prompts: Annotated[tuple[PromptSource, ...], Listed, Field(min_length=1)] = (PromptSource(prompts="builtin:mixed"),)
+    shared_prefix: SharedPrefix | None = None
     chat_template: Flag = True
     output_tokens: Annotated[Positive, Field(le=MOST_OUTPUT_TOKENS)] = 256
     ignore_eos: Flag = False
@@ -98,9 +104,20 @@ class Workload(Section):
 
     @field_serializer("prompts", mode="wrap")
     def _short(self, prompts: tuple[PromptSource, ...], dump: SerializerFunctionWrapHandler) -> Any:
-        return prompts[0].prompts if len(prompts) == 1 else dump(prompts)
+        alone = prompts[0].prompts
+        return alone if prompts == (PromptSource(prompts=alone, share=prompts[0].share),) else dump(prompts)
 
     @property
     def level_names(self) -> tuple[str, ...]:
         """Names of the levels in order."""
         return tuple(level.name for level in self.levels)
+
+    @property
+    def shares_text(self) -> bool:
+        """Whether prompts begin alike on purpose, so that cached tokens are expected."""
+        return self.shared_prefix is not None or any(source.turns == "all" for source in self.prompts)
+
+    @property
+    def most_running(self) -> int:
+        """Requests under way at the busiest level, as far as that is known."""
+        return max(level.in_flight(self.output_tokens) or 1 for level in self.levels)

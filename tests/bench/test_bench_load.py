@@ -7,6 +7,7 @@ import pytest
 from aiohttp import web
 from bench_server import FakeEngine, chunk, endless, open_stream, serving, until
 
+from spectune.bench.arrivals import ClosedLoop
 from spectune.bench.client import Sampling
 from spectune.bench.level import LevelPlan
 from spectune.bench.load import run_level
@@ -23,13 +24,13 @@ QUICK = {
 }
 
 
-def run(engine, *, prompts=None, stop=None, progress=None, **plan):
+def run(engine, *, concurrency=4, arrivals=None, prompts=None, stop=None, progress=None, **plan):
     async def once():
         async with serving(engine) as client:
             stop_when = None
             if stop is not None:
                 stop_when = asyncio.ensure_future(stop(engine))
-            settings = LevelPlan(**({"concurrency": 4, "sampling": SAMPLING} | QUICK | plan))
+            settings = LevelPlan(arrivals or ClosedLoop(concurrency), SAMPLING, **(QUICK | plan))
             return await asyncio.wait_for(
                 run_level(client, prompts or endless(), settings, progress=progress, stop_when=stop_when), 30
             )
@@ -216,7 +217,7 @@ def test_cancelling_a_level_leaves_nothing_running():
 
     async def once():
         async with serving(engine) as client:
-            task = asyncio.create_task(run_level(client, endless(), LevelPlan(4, SAMPLING)))
+            task = asyncio.create_task(run_level(client, endless(), LevelPlan(ClosedLoop(4), SAMPLING)))
             await until(lambda: engine.in_flight == 4)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -235,7 +236,7 @@ def test_progress_tells_the_phases_in_order():
     assert {"warm-up", "measuring"} <= set(phases)
     measuring = [state for state in seen if state.phase == "measuring"]
     assert measuring[-1].tokens_per_s > 0
-    assert math.isfinite(measuring[-1].throughput_precision)
+    assert math.isfinite(measuring[-1].speed_precision)
 
 
 def test_a_prompt_source_that_breaks_is_not_swallowed():

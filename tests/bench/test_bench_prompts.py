@@ -28,7 +28,8 @@ def test_builtin_prompts_are_thousands_and_distinct(name):
     assert len({prompt.text for prompt in prompts}) == 6000
     assert len({prompt.prompt_id for prompt in prompts}) == 6000
     assert stream.reused == 0
-    assert set(Counter(prompt.prompt_class for prompt in prompts).values()) == {2000}
+    counts = Counter(prompt.prompt_class for prompt in prompts)
+    assert set(counts.values()) == {6000 // len(BUILTIN[name])}
 
 
 def test_mixed_prompts_are_whole_sentences_with_every_slot_filled():
@@ -80,7 +81,7 @@ def test_a_file_with_text_messages_classes_and_limits(tmp_path):
     assert file.duplicates == 1
     assert file.prompts == (
         Prompt("prompts.jsonl:1", "code", text="One", output_tokens=7),
-        Prompt("prompts.jsonl:3", "file", messages=(Message("system", "Be brief."), Message("user", "Why?"))),
+        Prompt("prompts.jsonl:3", "prompts", messages=(Message("system", "Be brief."), Message("user", "Why?"))),
     )
 
 
@@ -127,7 +128,7 @@ def test_bytes_that_are_no_text_are_named(tmp_path):
 @pytest.mark.parametrize(
     ("prompts", "complaint"),
     [
-        ("builtin:mixd", "built in are builtin:mixed, builtin:tiny"),
+        ("builtin:mixd", "built in are builtin:mixed, builtin:random, builtin:tiny"),
         ("missing.jsonl", "cannot read the prompts .*missing.jsonl"),
         ([], "at least one part"),
         ([MixPart("builtin:tiny", 0.0)], "must be positive"),

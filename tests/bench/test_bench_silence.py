@@ -59,8 +59,13 @@ def test_one_long_pause_changes_nothing():
     assert patience([paused], [answered()] * 5) == pytest.approx(5.0, abs=0.11)
 
 
-def test_a_new_request_begins_the_silence_anew():
-    assert patience([answered(), answered(sent_s=13.0)]) == pytest.approx(8.0, abs=0.11)
+def test_new_requests_do_not_break_the_silence():
+    # Where they arrive by the clock they never cease to, whether or not the engine lives.
+    assert patience([answered(), answered(sent_s=13.0)]) == pytest.approx(5.0, abs=0.11)
+
+
+def test_an_engine_that_had_nothing_to_do_was_not_silent():
+    assert patience([Request(sent_s=13.0)], [answered()]) == pytest.approx(8.0, abs=0.11)
 
 
 def test_a_client_that_was_stopped_itself_has_seen_no_silence():

@@ -52,8 +52,7 @@ equality
 31: workload.prompts: 'builtin:tinny' is not a built-in set of prompts; did you mean 'builtin:tiny'?
 32: workload.output_tokens must be a whole number, but got 'many'
 33: workload.temperature must be at least 0.0, but got -1
-36: workload.levels[1]: open-loop rates are not measured yet (r2.5); use {concurrency: N}
-37: 'concurrency' is missing in workload.levels[2]
+36: workload.levels[1]: a level has exactly one of {concurrency: N}, {rate: N per second} and {trace: speed}
 37: unknown key 'concurency' in workload.levels[2]; did you mean 'concurrency'?
 39: objectives[0]: 'accept_rate' is not something to choose by: accept_rate falls when more tokens are drafted, even \
 where that is faster, and engines define it differently; use decode_speed

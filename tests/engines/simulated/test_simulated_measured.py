@@ -13,6 +13,7 @@ from simulated_samples import MODEL, a_profile, profile_text
 from simulated_server import speculating
 
 from spectune.analysis.measurement import LevelMeasurement, measure_level
+from spectune.bench.arrivals import ClosedLoop
 from spectune.bench.client import GenerateClient, Sampling
 from spectune.bench.level import LevelPlan
 from spectune.bench.load import run_level
@@ -48,7 +49,7 @@ async def measured(folder: Path) -> tuple[LevelMeasurement, Teardown]:
             await server.wait_ready(60)
             async with GenerateClient(server.url) as client:
                 assert await client.flush_cache()
-                plan = LevelPlan(CONCURRENCY, Sampling(OUTPUT), precision=0.03, time_limit_s=8.0)
+                plan = LevelPlan(ClosedLoop(CONCURRENCY), Sampling(OUTPUT), precision=0.03, time_limit_s=8.0)
                 run = await run_level(client, prompts(), plan, stop_when=server.exited)
         finally:
             teardown = await server.stop()

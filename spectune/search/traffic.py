@@ -1,0 +1,79 @@
+"""What a space's workload means to the load client: prompts, and when they are sent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from spectune.bench.arrivals import Arrivals, ClosedLoop, Poisson, Trace
+from spectune.bench.client import Sampling
+from spectune.bench.level import LevelPlan
+from spectune.bench.prompt_sources import MixPart, Workload, open_workload
+from spectune.bench.prompt_summary import Lengths, WorkloadSummary, characters, looked_at, summarize
+from spectune.bench.shared_prefix import SharedPrefix
+from spectune.engines.protocol import Renderer
+from spectune.errors import InputProblems, SpectuneError
+from spectune.search.feed import SEED, render
+from spectune.space import Level, SearchSpace, parse_document
+
+NO_TIMESTAMPS = (
+    "a trace level needs one file of prompts in which every entry has a `timestamp` (seconds or ISO 8601) or a "
+    "`timestamp_ms`, and not all the same"
+)
+
+
+def open_prompts(space: SearchSpace) -> Workload:
+    """Find the prompts a space names; files are meant relative to the space's own folder.
+
+    Raises:
+        InputProblems: For files that cannot be read or hold anything but prompts, with their lines, and for levels
+            that follow timestamps which are not there.
+    """
+    where = parse_document(space.text, space.path)
+    section = space.workload
+    parts = [MixPart(source.prompts, source.share, source.turns) for source in section.prompts]
+    shared = section.shared_prefix
+    try:
+        workload = open_workload(
+            parts, space.path.parent, None if shared is None else SharedPrefix(shared.characters, shared.share)
+        )
+    except InputProblems:
+        raise
+    except SpectuneError as error:
+        raise InputProblems([where.problem(("workload", "prompts"), str(error))]) from None
+    traces = [index for index, level in enumerate(section.levels) if level.trace is not None]
+    if traces and workload.recorded_rate is None:
+        raise InputProblems([where.problem(("workload", "levels", index), NO_TIMESTAMPS) for index in traces])
+    return workload
+
+
+def level_plan(space: SearchSpace, level: Level, workload: Workload, *, hang_s: float) -> LevelPlan:
+    """Return how a level is measured; its requests arrive at the same moments in every launch."""
+    section = space.workload
+    limit_s = section.level_time_limit
+    plan = LevelPlan(
+        arrivals(level, workload),
+        Sampling(section.output_tokens, section.temperature, section.ignore_eos),
+        precision=section.precision,
+        time_limit_s=limit_s,
+        hang_s=hang_s,
+    )
+    # An open loop is warm after two latencies, and those are long where it is busy.
+    return replace(plan, warmup_limit_s=max(plan.warmup_limit_s, limit_s)) if level.open_loop else plan
+
+
+def arrivals(level: Level, workload: Workload) -> Arrivals:
+    """Return the rule by which a level's requests arrive."""
+    if level.concurrency is not None:
+        return ClosedLoop(level.concurrency)
+    return Poisson(level.rate, SEED) if level.rate is not None else Trace(workload.times_s, level.trace or 1.0)
+
+
+def summary(space: SearchSpace, workload: Workload, renderer: Renderer | None = None) -> WorkloadSummary:
+    """Describe what a space asks; lengths in tokens with a renderer, in characters without."""
+    some = looked_at(workload, seed=SEED)
+    if renderer is None:
+        lengths = characters(some)
+    else:
+        rendered = render(renderer, some, chat_template=space.workload.chat_template)
+        lengths = Lengths.of("tokens", [len(prompt.input_ids) for prompt in rendered])
+    return summarize(workload, lengths, in_flight=space.workload.most_running)
