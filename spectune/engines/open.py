@@ -16,7 +16,7 @@ from spectune.engines.sglang.versions.accepted import accepted_arguments
 from spectune.engines.sglang.versions.history import check_supported
 from spectune.engines.sglang.versions.space_spelling import in_canonical_spelling
 from spectune.engines.simulated.engine import SimulatedEngine
-from spectune.errors import Problem
+from spectune.errors import InputProblems, Problem
 from spectune.space import (
     DRAFTER,
     SLOWEST_BORNE,
@@ -51,10 +51,13 @@ def open_engine(space: SearchSpace) -> SGLangEngine:
 
     Raises:
         SpectuneError: The space names a profile that is not there, or wrong.
+        InputProblems: Its levels are not for virtual time.
     """
     section = space.engine
     most_running = space.workload.most_running
     if section.kind == "simulated":
+        if section.virtual:
+            _refuse_open_loops(space)
         return SimulatedEngine.of(section, most_running, space.path.parent)
     if section.runtime is None:
         assert section.python is not None, "a space without a runtime names an interpreter"
@@ -75,6 +78,20 @@ def open_engine(space: SearchSpace) -> SGLangEngine:
         models=runtime.models,
         unset=section.env_to_unset,
     )
+
+
+def _refuse_open_loops(space: SearchSpace) -> None:
+    document = parse_document(space.text, space.path)
+    problems = [
+        document.problem(
+            ("workload", "levels", index),
+            f"virtual time serves a fixed concurrency, not {level.name}; leave out virtual, or use {{concurrency: N}}",
+        )
+        for index, level in enumerate(space.workload.levels)
+        if level.open_loop
+    ]
+    if problems:
+        raise InputProblems(problems)
 
 
 def missing_models(space: SearchSpace, engine: SGLangEngine) -> Iterator[Problem]:

@@ -23,7 +23,7 @@ from spectune.machine import quick_fingerprint
 from spectune.search import Role, Status, Step, StudyFolder, TrialRecord, open_study, run_study
 from spectune.search.canary import SAMPLED, Canaries
 from spectune.search.feed import PromptFeed
-from spectune.search.study import open_prompts
+from spectune.search.traffic import open_prompts
 from spectune.search.trial import Trial
 from spectune.space import Candidate, load_space
 
@@ -38,7 +38,7 @@ def launch(file: Path, candidate: Candidate, *, number: int = 0, root: Path | No
     engine = open_engine(space)
     folder = StudyFolder(root or file.parent / "studies/one")
     step = Step(number, Role.SEARCH, candidate, "for a test")
-    feed = PromptFeed(PromptStream(open_prompts(space), seed=0, start=0), engine.renderer(), chat_template=False)
+    feed = PromptFeed(open_prompts(space), engine.renderer(), chat_template=False, output_tokens=48)
     sampled = PromptStream(open_prompts(space), seed=1).take(SAMPLED)
     canaries = Canaries(sampled, engine, engine.renderer(), chat_template=False)
     occasion = Occasion(number, 0.0, folder.root)
