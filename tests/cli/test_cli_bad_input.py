@@ -53,15 +53,31 @@ def sample(folder: Path, *, python: str = sys.executable, model: str = "org/mode
     return write(folder, SPACE.format(python=python, model=model, more=more))
 
 
+WORDS = """
+class AutoTokenizer:
+    @classmethod
+    def from_pretrained(cls, *args, **more):
+        return cls()
+
+    def apply_chat_template(self, messages, **more):
+        return messages[-1]["content"]
+
+    def encode(self, text, **more):
+        return [len(word) for word in text.split()]
+"""
+
+
 @pytest.fixture
 def fake_engine(tmp_path: Path) -> str:
-    """An interpreter that claims to have SGLang, and whose server is never reached in these tests."""
+    """An interpreter that claims to have SGLang, and whose server is never reached in these tests; it can cut words."""
     program = tmp_path / "bin/python-with-sglang"
     program.parent.mkdir()
     program.write_text(
-        f'#!/bin/sh\ncase "$2" in *importlib.metadata*) echo 0.5.23;; *) exec {sys.executable} "$@";; esac\n'
+        f'#!/bin/sh\nexport PYTHONPATH="{program.parent}"\n'
+        f'case "$2" in *importlib.metadata*) echo 0.5.23;; *) exec {sys.executable} "$@";; esac\n'
     )
     program.chmod(0o755)
+    (program.parent / "transformers.py").write_text(WORDS)
     return str(program)
 
 

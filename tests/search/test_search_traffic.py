@@ -28,7 +28,7 @@ class Words:
 
     rendered: list[object] = field(default_factory=list)
 
-    def render(self, prompts: object, *, chat_template: bool) -> list[list[int]]:
+    def render(self, prompts: object, *, classes: object, chat_template: bool) -> list[list[int]]:
         assert isinstance(prompts, list)
         self.rendered += prompts
         texts = [p if isinstance(p, str) else " ".join(m["content"] for m in p) for p in prompts]
