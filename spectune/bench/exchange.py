@@ -119,7 +119,7 @@ class Exchange:
         meta, error = self._meta(), self.error
         reason, complaint = _finish(meta.get("finish_reason"))
         if error is None and self._finished:
-            error = complaint
+            error = complaint or self._miscounted(meta)
         verifies, correct, histogram = speculation_counters(meta, self._tokens)
         return RequestRecord(
             prompt_id=self.prompt.prompt.prompt_id,
@@ -138,6 +138,10 @@ class Exchange:
             error=error,
             due_s=self.due_s,
         )
+
+    def _miscounted(self, meta: dict[str, Any]) -> str | None:
+        counted, sent = _count(meta, "prompt_tokens"), self.prompt_tokens
+        return f"the server counted {counted} prompt tokens, but {sent} were sent" if counted not in {0, sent} else None
 
     def _meta(self) -> dict[str, Any]:
         if not self._last:

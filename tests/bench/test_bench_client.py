@@ -103,6 +103,7 @@ def test_generated_text_that_looks_like_counters_is_not_counted():
         ([chunk(5), chunk(3)], "fell from 5 to 3"),
         ([chunk(1), b'data: {"completion_tokens": 3}\n\n', b"data: [DONE]\n\n"], "last chunk is malformed"),
         ([chunk(1, finish={"type": "abort", "message": "killed"}), b"data: [DONE]\n\n"], "aborted the request: killed"),
+        ([chunk(1, finish={"type": "stop"}, prompt_tokens=5), b"data: [DONE]\n\n"], "counted 5 prompt tokens, but 3"),
         ([b"hello\n\n"], "closed the stream after 0 tokens"),
     ],
 )
