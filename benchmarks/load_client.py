@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import os
 import random
 import resource
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,10 +27,9 @@ import numpy as np
 
 from spectune.bench.arrivals import ClosedLoop
 from spectune.bench.client import GenerateClient, Sampling
-from spectune.bench.level import LevelPlan
+from spectune.bench.level import LevelPlan, LevelRun
 from spectune.bench.load import run_level
 from spectune.bench.prompts import Prompt, TokenizedPrompt
-from spectune.bench.records import RequestRecord
 from spectune.engines.cpu_reference import install
 from spectune.serving import Server, reserve_ports
 
@@ -42,29 +41,28 @@ ENGINE = (
     "triton", "--max-running-requests", "64", "--speculative-algorithm", "EAGLE3", "--speculative-draft-model-path",
     "1.4m", "--speculative-num-steps", "3", "--speculative-eagle-topk", "1", "--speculative-num-draft-tokens", "4",
 )  # fmt: skip
-PROMPT_TOKENS, OUTPUT_TOKENS = 64, 256
+PROMPT_TOKENS, OUTPUT_TOKENS, VOCABULARY = 64, 256, 400
 FEW, LOTS = 32, 160  # requests
 
 
-def asked(first: int, vocabulary: int = 400) -> Iterator[TokenizedPrompt]:
-    """Prompts that begin with their number, endless."""
-    draw = random.Random(first)
-    number = first
-    while True:
-        ids = [number, *(draw.randrange(vocabulary) for _ in range(PROMPT_TOKENS - 1))]
-        yield TokenizedPrompt(Prompt(str(number), "random", "-"), ids)
-        number += 1
+def asked(*, spread: bool) -> Iterator[TokenizedPrompt]:
+    """Prompts that begin with their number, endless; with answers of different lengths so that they end one by one."""
+    draw = random.Random(1)
+    for number in itertools.count(1000):
+        ids = [number, *(draw.randrange(VOCABULARY) for _ in range(PROMPT_TOKENS - 1))]
+        tokens = draw.randrange(OUTPUT_TOKENS // 2, OUTPUT_TOKENS) if spread else OUTPUT_TOKENS
+        yield TokenizedPrompt(Prompt(str(number), "random", "-", output_tokens=tokens), ids)
 
 
-async def ask(url: str, concurrency: int, *, requests: int = 10**9, time_limit_s: float = 3600.0) -> Any:
-    """Run spectune's client in this process."""
+async def ask(url: str, concurrency: int, requests: int | None = None, time_limit_s: float = 3600.0) -> LevelRun:
+    """Run spectune's client in this process, over so many requests or so much time."""
     plan = LevelPlan(
         ClosedLoop(concurrency), Sampling(OUTPUT_TOKENS, ignore_eos=True), precision=-1.0, time_limit_s=time_limit_s,
         warmup_limit_s=0.5, drain_limit_s=60,
     )  # fmt: skip
-    prompts = asked(1000)
+    prompts = itertools.islice(asked(spread=requests is None), requests)
     async with GenerateClient(url) as client:
-        return time.monotonic(), await run_level(client, (next(prompts) for _ in range(requests)), plan)
+        return await run_level(client, prompts, plan)
 
 
 def cpu_s(argv: list[str], env: dict[str, str]) -> float:
@@ -84,7 +82,8 @@ def spectune_argv(url: str, requests: int) -> list[str]:
 def sglang_argv(url: str, requests: int, python: str, tokenizer: str) -> list[str]:
     return [
         python, "-m", "sglang.benchmark.serving", "--backend", "sglang", "--base-url", url,
-        "--model", "moonshotai/Kimi-K2.5", "--tokenizer", tokenizer, "--dataset-name", "random-ids", "--tokenize-prompt",
+        "--model", "moonshotai/Kimi-K2.5", "--tokenizer", tokenizer, "--dataset-name", "random-ids",
+        "--tokenize-prompt",
         "--random-input-len", str(PROMPT_TOKENS), "--random-output-len", str(OUTPUT_TOKENS),
         "--random-range-ratio", "1", "--num-prompts", str(requests), "--max-concurrency", str(FEW),
         "--warmup-requests", "0", "--disable-tqdm", "--output-file", os.devnull,
@@ -93,7 +92,7 @@ def sglang_argv(url: str, requests: int, python: str, tokenizer: str) -> list[st
 
 async def compare_cpu(datasets: Path | None, folder: Path) -> dict[str, float]:
     """Return microseconds of CPU per chunk of each client; chunks per request are the same for both."""
-    clients: dict[str, Any] = {"spectune": (lambda url, n: spectune_argv(url, n), dict(os.environ))}
+    clients: dict[str, Any] = {"spectune": (spectune_argv, dict(os.environ))}
     if datasets is not None:
         runtime = install()
         path = os.pathsep.join([str(datasets), runtime.env["PYTHONPATH"]])
@@ -106,7 +105,7 @@ async def compare_cpu(datasets: Path | None, folder: Path) -> dict[str, float]:
         env = {**os.environ, "SPECTUNE_SIM_PROFILE": "kimi-k2.5-pcie", "SPECTUNE_SIM_TIME_SCALE": "0.5"}
         async with Server(argv, env, port=ports.http, log_path=folder / "engine.log") as server:
             await server.wait_ready(120)
-            _, run = await ask(server.url, FEW, requests=FEW)
+            run = await ask(server.url, FEW, FEW)
             chunks = sum(len(record.chunks) for record in run.records) / len(run.records)
             for name, (argv_of, environment) in clients.items():
                 few = await asyncio.to_thread(cpu_s, argv_of(server.url, FEW), environment)
@@ -115,8 +114,8 @@ async def compare_cpu(datasets: Path | None, folder: Path) -> dict[str, float]:
     return found
 
 
-async def stamped(concurrency: int, seconds: float) -> tuple[float, tuple[RequestRecord, ...], dict[str, Any]]:
-    """Return the level's origin on the machine's clock, its records, and what the server says it wrote."""
+async def stamped(concurrency: int, seconds: float) -> tuple[LevelRun, dict[str, Any]]:
+    """Return a level on the stamping server, and what that says it wrote."""
     with reserve_ports() as ports:
         server = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "benchmarks.stamped_server", str(ports.http), stdout=subprocess.PIPE
@@ -125,18 +124,24 @@ async def stamped(concurrency: int, seconds: float) -> tuple[float, tuple[Reques
             assert server.stdout is not None
             await server.stdout.readline()
             url = f"http://127.0.0.1:{ports.http}"
-            origin, run = await ask(url, concurrency, time_limit_s=seconds)
+            run = await ask(url, concurrency, time_limit_s=seconds)
             async with aiohttp.ClientSession(trust_env=False) as session, session.get(f"{url}/stamps") as answer:
-                return origin, run.records, await answer.json()
+                return run, await answer.json()
         finally:
             server.kill()
             await server.wait()
 
 
-def errors_ms(records: tuple[RequestRecord, ...], stamps: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Return by how much times to first token and between chunks differ from the server's own, in milliseconds."""
+def errors_ms(run: LevelRun, stamps: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Return by how much times to first token and between chunks differ from the server's own, in milliseconds.
+
+    Of the requests of the steady state: a level begins with as many connections at once.
+    """
+    assert run.measured_s is not None
     first, between = [], []
-    for record in records:
+    for record in run.records:
+        if record.sent_s < run.measured_s[0]:
+            continue
         received_s, written_s = stamps[record.prompt_id]
         arrived_s = [at for at, _ in record.chunks]
         if record.completed and len(arrived_s) == len(written_s):
@@ -147,14 +152,12 @@ def errors_ms(records: tuple[RequestRecord, ...], stamps: dict[str, Any]) -> tup
 
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--sglang", type=Path, metavar="FOLDER", help="has the package datasets: compare the two clients"
-    )
+    parser.add_argument("--sglang", type=Path, metavar="FOLDER", help="has the package datasets; compares the clients")
     parser.add_argument("--seconds", type=float, default=6.0, help="of each measurement against the stamping server")
     parser.add_argument("--client", nargs=2, metavar=("URL", "REQUESTS"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.client:
-        await ask(options.client[0], FEW, requests=int(options.client[1]))
+        await ask(options.client[0], FEW, int(options.client[1]))
         return
     print(f"load average {os.getloadavg()[0]:.2f} on {os.cpu_count()} cores")
     met = True
@@ -166,13 +169,14 @@ async def main() -> None:
         ratio = cpu["spectune"] / cpu["SGLang"]
         met = met and ratio <= MOST_CPU_RATIO
         print(f"ratio                    {ratio:8.2f}      target at most {MOST_CPU_RATIO:g}")
-    _, records, stamps = await stamped(CONCURRENCY, options.seconds)
-    for what, error in zip(("time to first token", "time between chunks"), errors_ms(records, stamps), strict=True):
+    run, stamps = await stamped(CONCURRENCY, options.seconds)
+    for what, error in zip(("time to first token", "time between chunks"), errors_ms(run, stamps), strict=True):
         p50, p95 = np.percentile(error, [50, 95])
         met = met and p95 <= MOST_ERROR_MS
         print(f"{what}, c{CONCURRENCY}: off by {p50:.2f} ms (median), {p95:.2f} ms (p95) of {error.size:,}; "
               f"target p95 {MOST_ERROR_MS:g} ms")  # fmt: skip
-    _, records, stamps = await stamped(MANY, options.seconds)
+    run, stamps = await stamped(MANY, options.seconds)
+    records = run.records
     wrote, got = sum(len(written) for _, written in stamps.values()), sum(len(record.chunks) for record in records)
     lost = sum(not record.completed for record in records)
     met = met and not lost and wrote == got
