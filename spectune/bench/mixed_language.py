@@ -1,8 +1,8 @@
 """The prompts of `builtin:mixed`: what people ask of code, chat and math assistants, composed from templates.
 
-Each class has tens of thousands of distinct prompts. Every one asks for an answer of a few hundred words, so that
-generation does not end early, and every one reads as a person could have written it: random tokens would give a
-drafter an acceptance far below that of real traffic.
+Each class has tens of thousands of distinct prompts; a third of them carry material to work on. Every one asks for an
+answer of a few hundred words, so that generation does not end early, and every one reads as a person could have written
+it: random tokens would give a drafter an acceptance far below that of real traffic.
 """
 
 from __future__ import annotations
@@ -11,21 +11,31 @@ import random
 from collections.abc import Callable
 from string import Formatter
 
+from spectune.bench import mixed_material
 from spectune.bench import mixed_phrases as phrases
+
+WITH_MATERIAL = 1 / 3
+"""Of the prompts; these have hundreds to thousands of characters, the others one to three hundred."""
 
 
 def code(rng: random.Random) -> str:
-    """A programming task."""
+    """A programming task, or a question about pasted code."""
+    if rng.random() < WITH_MATERIAL:
+        return mixed_material.code(rng)
     return _filled(rng, phrases.CODE_TASKS, phrases.CODE_WORDS)
 
 
 def chat(rng: random.Random) -> str:
-    """A question or a writing task of everyday life or work."""
+    """A question or a writing task of everyday life or work, or about pasted minutes."""
+    if rng.random() < WITH_MATERIAL:
+        return mixed_material.chat(rng)
     return _filled(rng, phrases.CHAT_TASKS, phrases.CHAT_WORDS)
 
 
 def math(rng: random.Random) -> str:
-    """A word problem or an exercise, to be solved step by step."""
+    """A word problem or an exercise, to be solved step by step, or a question about pasted figures."""
+    if rng.random() < WITH_MATERIAL:
+        return mixed_material.math(rng)
     return f"{rng.choice(_PROBLEMS)(rng)} {rng.choice(phrases.MATH_REQUESTS)}"
 
 
@@ -65,9 +75,13 @@ def _quadratic(rng: random.Random) -> str:
     first, second, scale = rng.randrange(-12, 13), rng.randrange(-12, 13), rng.randrange(1, 6)
     linear, constant = -scale * (first + second), scale * first * second
     return (
-        f"Consider f(x) = {scale}x² {linear:+d}x {constant:+d}. Find its roots, its vertex and the interval where "
-        f"it is below {rng.randrange(1, 30)}."
+        f"Consider f(x) = {scale}x²{_signed(linear)}x{_signed(constant)}. Find its roots, its vertex and the interval "
+        f"where it is below {rng.randrange(1, 30)}."
     )
+
+
+def _signed(number: int) -> str:
+    return f" {'-' if number < 0 else '+'} {abs(number)}"
 
 
 def _chance(rng: random.Random) -> str:
@@ -85,7 +99,7 @@ def _work(rng: random.Random) -> str:
     hours = rng.randrange(4, 30)
     return (
         f"{one} can {rng.choice(phrases.JOBS)} in {hours} hours, {other} needs {hours + rng.randrange(1, 15)}. "
-        f"{one} starts alone and works for {rng.randrange(1, 4)} hours before {other} joins in. How long does the "
+        f"{one} starts alone and works for {rng.randrange(2, 4)} hours before {other} joins in. How long does the "
         "whole job take, and what share of it did each do?"
     )
 

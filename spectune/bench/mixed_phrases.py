@@ -200,7 +200,7 @@ TOWNS = (
     "Larkspur",
 )  # fmt: skip
 VEHICLES = (
-    "lorry", "bus", "train", "motorcycle", "delivery van", "cyclist", "sports car", "tractor",
+    "lorry", "bus", "train", "motorcycle", "delivery van", "coach", "sports car", "tractor",
 )  # fmt: skip
 GOODS = (
     "notebooks", "lamps", "tickets", "paint brushes", "chairs", "bags of flour", "plants", "light bulbs", "mugs",
