@@ -11,6 +11,7 @@ from spectune.bench.prompt_sources import Workload
 from spectune.bench.prompt_stream import PromptStream
 from spectune.bench.prompts import Prompt, TokenizedPrompt
 from spectune.engines.protocol import Renderer
+from spectune.errors import SpectuneError
 
 BATCH = 64
 SEED = 0  # of the prompts: every study of a space asks the same questions

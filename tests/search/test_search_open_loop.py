@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_search_simulated import SPACE, chain, launch, write
+from search_simulated import SPACE, chain, write
+from test_search_simulated import launch
 
 from spectune.bench.records import load_records
 from spectune.engines.open import open_engine, queueing
