@@ -37,7 +37,7 @@ def config_file(record: TrialRecord, launch: Launch, origin: Origin, *, file_nam
     entries |= {"host": DEFAULT_HOST, "port": DEFAULT_PORT}
     start = f"start: {shlex.join(launch.program)} --config {file_name} {outside}"
     lines = [*header(record, launch, origin), *environment_comment(launch), comment(start)]
-    body = yaml.safe_dump(entries, sort_keys=False, allow_unicode=True, default_flow_style=None, width=1000)
+    body = yaml.safe_dump(entries, sort_keys=False, default_flow_style=None, width=1000)
     return "\n".join([*lines, body])
 
 

@@ -4,7 +4,7 @@ import subprocess
 import pytest
 import yaml
 from export_samples import ARGV, record
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spectune.export import export_candidates
@@ -44,6 +44,7 @@ def test_entries_are_arguments_without_dashes():
     }
 
 
+@example(["\x85"])  # a line end to YAML
 @given(
     st.lists(
         st.one_of(
