@@ -186,7 +186,8 @@ AFTERWARDS = (
         lambda s: s.algorithm == "STANDALONE" and _vocabularies(s, reduced=False) is not None,
         lambda s: ("STANDALONE speculative decoding requires the draft model to share the same vocabulary as the "
                    "target model: {} against {} tokens".format(*(_vocabularies(s, reduced=False) or ()))),
-        "R8 standalone_worker_v2.py:185", READ, advice="a drafter of the same family",
+        "R8 standalone_worker_v2.py:185", READ, since="0.5.15",
+        advice="a drafter of the same family and padding; padding alone is harmless, but refused since 0.5.15",
     ),
     Rule(
         "rejection-vocabulary", "die",

@@ -1,0 +1,45 @@
+"""One check: what it finds, how grave that is, and how SGLang is known to behave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from spectune.engines.sglang.preflight.pair import Pair
+from spectune.engines.sglang.printable import printable
+from spectune.engines.sglang.rules.judging import Finding, Severity
+from spectune.engines.sglang.rules.rule import version_key
+
+LONGEST = 600  # characters of a message; configs are somebody else's text
+Says = Callable[[Pair], str | None]
+
+
+@dataclass(frozen=True)
+class Check:
+    """A line of the table.
+
+    Attributes:
+        name: Short and stable, for counting and reports.
+        severity: `fatal` is never launched by a search: SGLang refuses it, dies of it or accepts nothing.
+        says: What is wrong, with the values; None when nothing is.
+        source: File:line of SGLang 0.5.23 that was read for it.
+        advice: The way out.
+        since: First SGLang version it holds for.
+    """
+
+    name: str
+    severity: Severity
+    says: Says
+    source: str
+    advice: str | Callable[[Pair], str] = ""
+    since: str = "0.5.6"
+
+    def finding(self, pair: Pair) -> Finding | None:
+        """Return what it finds."""
+        if version_key(pair.version) < version_key(self.since):
+            return None
+        message = self.says(pair)
+        if message is None:
+            return None
+        advice = self.advice if isinstance(self.advice, str) else self.advice(pair)
+        return Finding(self.name, self.severity, printable(message, LONGEST), printable(advice))

@@ -1,0 +1,162 @@
+"""Whether a token means the same to the drafter and to the target."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from spectune.engines.sglang.preflight.check import Check
+from spectune.engines.sglang.preflight.pair import Pair
+from spectune.engines.sglang.preflight.safetensors_header import Tensor
+from spectune.engines.sglang.preflight.tokens import differing, swapped
+from spectune.engines.sglang.preflight.values import FLOATS, integers
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+SHOWN = 3  # tokens in a message
+
+
+def _draft_vocabulary(pair: Pair) -> int | None:
+    """Return the tokens an EAGLE-3 drafter chooses from."""
+    said = pair.draft.model.config.get("draft_vocab_size")
+    return said if isinstance(said, int) and not isinstance(said, bool) else pair.draft.vocab_size
+
+
+def _map(pair: Pair, name: str) -> Tensor | None:
+    return pair.draft.weights.named(name) if pair.eagle3 else None
+
+
+def _tokens(pair: Pair) -> NDArray[np.int64] | None:
+    """Return the target's token for each of the drafter's: d2t holds the differences (models/llama_eagle3.py:348)."""
+    d2t = _map(pair, "d2t")
+    offsets = None if d2t is None else integers(d2t)
+    if offsets is None:
+        return None
+    import numpy as np
+
+    return offsets + np.arange(len(offsets))
+
+
+def _head(pair: Pair) -> str | None:
+    head, wanted = _map(pair, "lm_head.weight"), _draft_vocabulary(pair)
+    if head is None or wanted is None or head.dtype not in FLOATS or pair.draft.model.config.get("tie_word_embeddings"):
+        return None
+    if head.shape == (wanted, pair.draft.hidden_size):
+        return None
+    return (
+        f"{pair.draft.name}: its lm_head.weight has {list(head.shape)}, but its config asks for "
+        f"{[wanted, pair.draft.hidden_size]} (draft_vocab_size, hidden_size)"
+    )
+
+
+def _no_map(pair: Pair) -> str | None:
+    wanted = _draft_vocabulary(pair)
+    if not pair.eagle3 or not pair.has_weights or _map(pair, "d2t") is not None:
+        return None
+    if wanted is None or pair.target.vocab_size is None or wanted >= pair.target.vocab_size:
+        return None
+    return (
+        f"{pair.draft.name} chooses from {wanted} of {pair.target.vocab_size} tokens and has no d2t that says which: "
+        "its choices are taken for the first ones"
+    )
+
+
+def _map_length(pair: Pair) -> str | None:
+    d2t, wanted = _map(pair, "d2t"), _draft_vocabulary(pair)
+    if d2t is None or wanted is None or d2t.shape == (wanted,):
+        return None
+    return f"{pair.draft.name}: its d2t has {list(d2t.shape)} entries for draft_vocab_size {wanted}"
+
+
+def _map_range(pair: Pair) -> str | None:
+    tokens = _tokens(pair)
+    if tokens is None or pair.target.vocab_size is None:
+        return None
+    wrong = (tokens < 0) | (tokens >= pair.target.vocab_size)
+    if not wrong.any():
+        return None
+    first = int(wrong.argmax())
+    return (
+        f"{pair.draft.name}: d2t sends {int(wrong.sum())} of {len(tokens)} tokens outside the target's "
+        f"{pair.target.vocab_size}, the first being {first} → {int(tokens[first])}"
+    )
+
+
+def _map_against_other(pair: Pair) -> str | None:
+    """Compare d2t with t2d, which marks the same tokens, and that SGLang does not read."""
+    tokens, t2d = _tokens(pair), _map(pair, "t2d")
+    marked = None if t2d is None else integers(t2d)
+    if tokens is None or marked is None or not len(tokens) or _map_range(pair) is not None:
+        return None
+    if tokens.max() >= len(marked):
+        return f"{pair.draft.name}: its t2d knows {len(marked)} tokens, but d2t names token {int(tokens.max())}"
+    agreed = int((marked[tokens] != 0).sum())
+    if agreed == len(tokens):
+        return None
+    return f"{pair.draft.name}: of the {len(tokens)} tokens that d2t names, t2d marks {agreed}"
+
+
+def _map_repeats(pair: Pair) -> str | None:
+    tokens = _tokens(pair)
+    if tokens is None or len(different := set(tokens.tolist())) == len(tokens):
+        return None
+    return f"{pair.draft.name}: its d2t names {len(different)} different tokens for {len(tokens)} places"
+
+
+def _size(pair: Pair) -> str | None:
+    ours, theirs = pair.draft.vocab_size, pair.target.vocab_size
+    if not pair.head or ours is None or theirs is None or ours == theirs:
+        return None
+    return f"{pair.draft.name} has vocab_size {ours}, {pair.target.name} {theirs}, whose embedding it borrows"
+
+
+def _tokenizers(pair: Pair) -> str | None:
+    """Name the tokens that differ; SGLang refuses any difference (standalone_worker_v2.py:203)."""
+    ours, theirs = pair.draft.token_ids, pair.target.token_ids
+    if pair.algorithm != "STANDALONE" or pair.kind != "whole" or ours is None or theirs is None:
+        return None
+    tokens = differing(ours, theirs)
+    if not tokens or _swaps(pair) is not None:
+        return None
+    shown = ", ".join(map(repr, tokens[:SHOWN]))
+    return (
+        f"{pair.draft.name} and {pair.target.name} have tokenizers that differ in {len(tokens)} tokens ({shown}): "
+        "STANDALONE speculative decoding requires the draft model to share the same vocabulary"
+    )
+
+
+def _swaps(pair: Pair) -> str | None:
+    ours, theirs = pair.draft.token_ids, pair.target.token_ids
+    if pair.algorithm != "STANDALONE" or pair.kind != "whole" or ours is None or theirs is None:
+        return None
+    found = swapped(ours, theirs)
+    if not found:
+        return None
+    shown = ", ".join(f"{index} is {one!r} and {other!r}" for index, one, other in found[:SHOWN])
+    return f"{pair.draft.name} and {pair.target.name} have different tokens for {len(found)} ids: {shown}"
+
+
+# fmt: off
+VOCABULARY = (
+    Check("draft-head-shape", "fatal", _head, "models/llama_eagle3.py:294",
+          advice="draft_vocab_size must be the rows of lm_head.weight"),
+    Check("vocabulary-map-missing", "fatal", _no_map, "models/llama_eagle3.py:346",
+          advice="take a complete checkpoint, or write d2t as it was in training"),
+    Check("vocabulary-map-length", "fatal", _map_length, "models/llama_eagle3.py:348",
+          advice="d2t has one entry for each row of the drafter's lm_head"),
+    Check("vocabulary-map-range", "fatal", _map_range, "models/llama_eagle3.py:348",
+          advice="d2t holds differences, target token - draft token, of the target's own vocabulary"),
+    Check("vocabulary-maps-disagree", "warning", _map_against_other, "models/llama_eagle3.py:346",
+          advice="d2t holds differences, target token - draft token; where it holds the tokens themselves, nothing is "
+                 "accepted"),
+    Check("vocabulary-map-repeats", "warning", _map_repeats, "models/llama_eagle3.py:348",
+          advice="the drafter wastes rows; write d2t as it was in training"),
+    Check("vocabulary-size", "warning", _size, "models/llama.py:910",
+          advice="harmless where only the padding differs; otherwise take the drafter made for this target"),
+    Check("tokens-swapped", "fatal", _swaps, "standalone_worker_v2.py:203 (before 0.5.15 unchecked: wrong text)",
+          advice="a drafter of the target's family"),
+    Check("tokenizers-differ", "fatal", _tokenizers, "standalone_worker_v2.py:203", since="0.5.15",
+          advice="a drafter of the target's family, with the same added tokens"),
+)
+# fmt: on
