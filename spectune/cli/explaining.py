@@ -15,11 +15,12 @@ from spectune.engines.sglang.gpu_model import gpu_names, known_as
 from spectune.engines.sglang.launch_line.command_line import MODEL, LaunchLine, read_launch
 from spectune.engines.sglang.model_folder import ModelReader
 from spectune.engines.sglang.options import SHIPPED_VERSION
+from spectune.engines.sglang.preflight import Checkpoint, preflight
 from spectune.engines.sglang.printable import HIDDEN, hidden, printable, printable_json
 from spectune.engines.sglang.resolution import MACHINES, Finding, Machine, Model, resolve
 from spectune.errors import SpectuneError
 
-DRAFT = "speculative-draft-model-path"
+DRAFT, ALGORITHM = "speculative-draft-model-path", "speculative-algorithm"
 ASSUMED_MACHINE = "h100"
 Status = Literal["ok", "warning", "rejected"]
 
@@ -88,10 +89,26 @@ def explain(command: str | Sequence[str], *, gpu: str | None, cwd: Path, environ
         )
         resolved = {FIELDS.get(name.replace("_", "-"), name): value for name, value in resolution.resolved.items()}
         findings = [*_told_once(findings, resolution.findings), *resolution.findings]
+        findings += _preflight(line, reader, model, draft)
         rejected = rejected or resolution.status == "rejected"
     worst = {one.severity for one in findings}
     status: Status = "rejected" if rejected else "warning" if worst & {"warning", "fatal"} else "ok"
     return Explanation(line, machine, status, resolved, tuple(findings))
+
+
+def _preflight(line: LaunchLine, reader: ModelReader, model: Model, draft: Model | None) -> list[Finding]:
+    """Say what is wrong with the drafter for the target, as far as both are on this machine."""
+    arguments = line.arguments
+    if MODEL not in arguments or not isinstance(arguments.get(ALGORITHM), str):
+        return []
+    target = Checkpoint(arguments[MODEL], model, reader.folder(arguments[MODEL], arguments.get("revision")))
+    drafter = None
+    if draft is not None:
+        where = reader.folder(arguments[DRAFT], arguments.get("speculative-draft-model-revision"))
+        drafter = Checkpoint(arguments[DRAFT], draft, where)
+    return preflight(
+        target, drafter, algorithm=arguments[ALGORITHM], version=SHIPPED_VERSION, arguments=arguments, env=line.env
+    )  # fmt: skip
 
 
 def _told_once(read: Sequence[Finding], ruled: Sequence[Finding]) -> list[Finding]:

@@ -9,6 +9,8 @@ from typing import Any
 from spectune.cli.opening import Asked
 from spectune.cli.terminal import OUT, PROGRESS, print_json
 from spectune.engines.open import missing_models, open_engine, queueing, simulation_notes, unwise_variables
+from spectune.engines.preflight import preflight_of
+from spectune.errors import InputProblems
 from spectune.search import Proposer, open_prompts, summary
 from spectune.search.enumeration import Census, census, legal_candidates
 from spectune.space import Candidate
@@ -28,6 +30,9 @@ def preview(asked: Asked, *, as_json: bool) -> int:
     """
     space = asked.space()
     engine = open_engine(space)
+    drafters = preflight_of(space, engine)
+    if drafters.problems:
+        raise InputProblems(drafters.problems)
     with PROGRESS.status("counting the legal candidates"):
         counted = census(space, engine)
         plain = sum(1 for _ in takewhile(lambda candidate: not candidate.speculative, legal_candidates(space, engine)))
@@ -36,6 +41,7 @@ def preview(asked: Asked, *, as_json: bool) -> int:
     prompts = summary(space, open_prompts(space))
     notes = [
         *simulation_notes(space, engine),
+        *drafters.notes,
         *queueing(space, engine),
         *unwise_variables(space, engine),
         *dict.fromkeys(note for c in first for note in engine.notes(c)),

@@ -65,7 +65,7 @@ def open_engine(space: SearchSpace) -> SGLangEngine:
         version = interpreter.sglang_version() if interpreter.path() else None
         return SGLangEngine(
             interpreter, version, section.args, section.env_to_set, section.gpus, most_running, section.env_to_unset,
-            options=options_of(section),
+            options=options_of(section), check_drafters=section.preflight,
         )  # fmt: skip
     runtime = cpu_reference.find(section.runtime) or cpu_reference.planned(section.runtime)
     return SGLangEngine(
@@ -77,6 +77,7 @@ def open_engine(space: SearchSpace) -> SGLangEngine:
         most_running=most_running,
         models=runtime.models,
         unset=section.env_to_unset,
+        check_drafters=section.preflight,
     )
 
 

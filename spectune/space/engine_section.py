@@ -32,6 +32,7 @@ class EngineSection(Section):
         args: Engine arguments without dashes → value.
         env: Variables of the workers' environment; `unset` means absent.
         startup_timeout: Seconds a launch may take until it answers.
+        preflight: Whether drafters are looked at before a search, and those that cannot work are never launched.
     """
 
     kind: Literal["sglang", "simulated"] = "sglang"
@@ -43,6 +44,7 @@ class EngineSection(Section):
     args: dict[str, ArgumentValue] = Field(default_factory=dict)
     env: dict[str, str] = Field(default_factory=dict)
     startup_timeout: Duration = 1200.0
+    preflight: Flag = True
 
     @model_validator(mode="before")
     @classmethod

@@ -26,9 +26,13 @@ from spectune.engines.sglang.drafting import capture_allowance_s, causes_of_noth
 from spectune.engines.sglang.interpreter import Interpreter, Tokenizer
 from spectune.engines.sglang.log_signatures import SIGNATURES
 from spectune.engines.sglang.model_config import Model
+from spectune.engines.sglang.model_folder import ModelReader
 from spectune.engines.sglang.options import SHIPPED_VERSION, Options
+from spectune.engines.sglang.preflight import Checkpoint
+from spectune.engines.sglang.preflight.drafters import Drafters
 from spectune.engines.sglang.rules import ALGORITHM
-from spectune.engines.sglang.rules.folding import Rulebook, nearest_legal
+from spectune.engines.sglang.rules.folding import Rulebook, algorithm_of, nearest_legal
+from spectune.engines.sglang.rules.judging import Finding
 from spectune.engines.sglang.versions.overlap import VARIABLE as OVERLAP_VARIABLE
 from spectune.engines.sglang.versions.translation import translate, unavailable
 from spectune.errors import Problem
@@ -65,6 +69,7 @@ class SGLangEngine:
         unset: Variables absent from every launch.
         models: Folder that `runtime:NAME` model references stand for; None without a runtime.
         options: The options of its SGLang.
+        check_drafters: Whether drafters that cannot work are kept from being launched.
     """
 
     interpreter: Interpreter
@@ -77,6 +82,7 @@ class SGLangEngine:
     models: Path | None = None
     simulated: bool = False
     options: Options = field(default_factory=Options.shipped)
+    check_drafters: bool = True
 
     @property
     def title(self) -> str:
@@ -132,11 +138,26 @@ class SGLangEngine:
 
     def draft_part(self, values: Assignment) -> Part:
         """Judge S, K, N and the algorithm, whatever else is chosen."""
-        return self._there(self._rules.draft_part(values))
+        part = self._rules.draft_part(values)
+        if part.key is None:  # everything is judged with the draft, the drafter included
+            part = self._fitting(part, {ALGORITHM: algorithm_of({**self.fixed, **values}), **values})
+        return self._there(part)
 
     def rest_part(self, key: Any, values: Assignment) -> Part:
         """Judge everything else beside any draft with this key."""
-        return self._there(self._rules.rest_part(key, values))
+        part = self._rules.rest_part(key, values)
+        return self._there(part if key is None else self._fitting(part, {**values, ALGORITHM: key[0]}))
+
+    def preflight(self, values: Assignment, longest_request: int | None = None) -> list[Finding]:
+        """Say what is wrong with the drafter of an assignment, from config.json and tensor headers."""
+        return self._drafters.findings(values, longest_request) if self.check_drafters and not self.simulated else []
+
+    def _fitting(self, part: Part, values: Assignment) -> Part:
+        """Exclude a legal part whose drafter cannot work."""
+        if part.illegal is not None or values[ALGORITHM] is None or not self.check_drafters or self.simulated:
+            return part
+        unfit = self._drafters.illegal(values)
+        return part if unfit is None else replace(part, illegal=unfit)
 
     def _there(self, part: Part) -> Part:
         """Exclude a legal part that the installed version does not have."""
@@ -242,6 +263,16 @@ class SGLangEngine:
 
     def _complete(self, values: Mapping[str, Any]) -> dict[str, Any]:
         return arguments.complete(values, self.fixed, cuda=self.cuda, most_running=self.most_running)
+
+    @cached_property
+    def _drafters(self) -> Drafters:
+        return Drafters(self.fixed, self.env, self.version or SHIPPED_VERSION, self._checkpoint)
+
+    def _checkpoint(self, reference: Any, revision: Any) -> Checkpoint:
+        """Return a model under the name the space gives it, from a folder or the hub cache."""
+        reader = ModelReader(Path.cwd(), {**os.environ, **self.env})
+        folder = reader.folder(self._model(reference), None if revision is None else str(revision))
+        return Checkpoint(str(reference), Model.unknown() if folder is None else Model.from_folder(folder), folder)
 
     def _model_of(self, reference: Any) -> Model:
         """Return what the config.json of a model folder tells; nothing is asked of a hub."""

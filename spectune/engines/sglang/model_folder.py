@@ -60,6 +60,14 @@ class ModelReader:
             return Model.unknown(), (Finding("model-unknown", "warning", message, f"give a folder; {ASSUMED}"),)
         return Model.from_config(config), tuple(_doubts(config, file))
 
+    def folder(self, name: str, revision: str | None = None) -> Path | None:
+        """Return where a model lies on this machine; None when it is not here, or is none."""
+        try:
+            file = self._file(name, revision)
+        except (_Unusable, OSError, ValueError, RuntimeError):
+            return None
+        return None if file is None else file.parent
+
     def _file(self, name: str, revision: str | None) -> Path | None:
         path = self.cwd / Path(name).expanduser()
         if path.is_dir() and not self.elsewhere:

@@ -11,10 +11,12 @@ from spectune.engines.sglang.preflight.architectures import Architecture, Kind, 
 from spectune.engines.sglang.preflight.checkpoint import Checkpoint
 from spectune.engines.sglang.preflight.safetensors_header import Tensor
 from spectune.engines.sglang.preflight.values import Magnitude, magnitude
+from spectune.engines.sglang.rules.rule import version_key
 
 FUSION = ("fc.weight", "eagle_linear.weight")
 ANY_FUSION = ("fc.", "eagle_linear.")
 DEFAULT_AUXILIARY = 3  # layers, where neither config nor layer ids say how many (models/llama_eagle3.py:155)
+ANY_AUXILIARY = "0.5.12"  # first version that takes another number
 HEADS = frozenset({"eagle", "eagle3"})
 
 
@@ -85,6 +87,8 @@ class Pair:
     @property
     def auxiliary(self) -> int:
         """Hidden states that the drafter's fusion layer is built for."""
+        if version_key(self.version) < version_key(ANY_AUXILIARY):
+            return DEFAULT_AUXILIARY
         said = self.draft.model.config.get("num_aux_hidden_states")
         if isinstance(said, int) and not isinstance(said, bool) and said > 0:
             return said

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+LLAMA_HEAD = "LlamaForCausalLMEagle3"
 SHOWN = 3  # tokens in a message
 
 
@@ -36,6 +37,16 @@ def _tokens(pair: Pair) -> NDArray[np.int64] | None:
     import numpy as np
 
     return offsets + np.arange(len(offsets))
+
+
+def _unnamed(pair: Pair) -> str | None:
+    """Say that a llama head reads a key that its config lacks; other heads do without."""
+    config = pair.draft.model.config
+    if not pair.eagle3 or pair.draft.architecture != LLAMA_HEAD or "draft_vocab_size" in config:
+        return None
+    if config.get("tie_word_embeddings"):
+        return None
+    return f"{pair.draft.name}: its config.json has no draft_vocab_size: AttributeError when the drafter is built"
 
 
 def _head(pair: Pair) -> str | None:
@@ -139,6 +150,8 @@ def _swaps(pair: Pair) -> str | None:
 
 # fmt: off
 VOCABULARY = (
+    Check("draft-vocabulary-unnamed", "fatal", _unnamed, "models/llama_eagle3.py:288",
+          advice="draft_vocab_size: the rows of lm_head.weight, or null where the drafter borrows the target's head"),
     Check("draft-head-shape", "fatal", _head, "models/llama_eagle3.py:294",
           advice="draft_vocab_size must be the rows of lm_head.weight"),
     Check("vocabulary-map-missing", "fatal", _no_map, "models/llama_eagle3.py:346",

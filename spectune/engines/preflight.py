@@ -1,0 +1,70 @@
+"""What the preflight of its drafters means for a search: what ends it, and what is only said."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from spectune.engines.sglang.adapter import SGLangEngine
+from spectune.engines.sglang.preflight.drafters import ASKED, MODEL
+from spectune.engines.sglang.rules import ALGORITHM, DRAFT_MODEL
+from spectune.engines.sglang.rules.judging import Finding
+from spectune.errors import Problem
+from spectune.space import NO_SPECULATION, SearchSpace, parse_document
+
+TARGET_CHECK = "target-weights-broken"
+
+
+@dataclass(frozen=True)
+class SpacePreflight:
+    """The outcome.
+
+    Attributes:
+        problems: With these the search is not worth starting, each with its line of the file.
+        notes: Which drafters are never launched, and what else is doubtful, in a sentence each.
+    """
+
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def preflight_of(space: SearchSpace, engine: SGLangEngine) -> SpacePreflight:
+    """Look at every drafter of a space; a simulated engine has none."""
+    if space.engine.kind != "sglang":
+        return SpacePreflight()
+    judged = [(values, engine.preflight(values, space.workload.output_tokens)) for values in _assignments(space)]
+    fatal = {_said(one): one.rule for _, found in judged for one in found if one.severity == "fatal"}
+    doubts = dict.fromkeys(_said(one) for _, found in judged for one in found if one.severity == "warning")
+    alive = any(not any(one.severity == "fatal" for one in found) for _, found in judged)
+    if fatal and (not alive or TARGET_CHECK in fatal.values()):
+        document = parse_document(space.text, space.path)
+        return SpacePreflight(problems=tuple(
+            document.problem(_place(space, MODEL if rule == TARGET_CHECK else DRAFT_MODEL), text)
+            for text, rule in fatal.items()
+        ))  # fmt: skip
+    return SpacePreflight(notes=(*(f"never launched: {text}" for text in fatal), *doubts))
+
+
+def _assignments(space: SearchSpace) -> Iterator[dict[str, Any]]:
+    """Yield the speculative assignments of all that a preflight depends on."""
+    varied = [space.parameters[name] for name in ASKED if name in space.parameters]
+    for values in itertools.product(*(parameter.values for parameter in varied)):
+        assignment = {**space.engine.args, **{p.name: value for p, value in zip(varied, values, strict=True)}}
+        if assignment.get(ALGORITHM, NO_SPECULATION) != NO_SPECULATION:
+            yield {name: assignment[name] for name in ASKED if name in assignment}
+
+
+def _said(finding: Finding) -> str:
+    return f"{finding.message}; {finding.advice}" if finding.advice else finding.message
+
+
+def _place(space: SearchSpace, name: str) -> tuple[str, ...]:
+    """Return where a name stands in the file; an algorithm without a drafter of its own stands for it."""
+    for wanted in (name, ALGORITHM):
+        if wanted in space.parameters:
+            return ("search", wanted)
+        if wanted in space.engine.args:
+            return ("engine", "args", wanted)
+    return ("engine",)
