@@ -31,8 +31,8 @@ class Checkpoint:
 
     @classmethod
     def in_folder(cls, folder: Path) -> Checkpoint:
-        """Return the checkpoint in a folder."""
-        return cls(str(folder), Model.from_folder(folder), folder)
+        """Return the checkpoint in a folder; one of which nothing is known where there is none."""
+        return cls(str(folder), Model.from_folder(folder), folder if folder.is_dir() else None)
 
     @cached_property
     def weights(self) -> Weights:

@@ -1,0 +1,151 @@
+"""The preflight as users meet it: `spectune explain`, `search` and its dry run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spectune.cli.explaining import explain
+from spectune.engines.cpu_reference.runtime import Runtime
+from spectune.engines.open import load_checked_space, open_engine
+from spectune.engines.preflight import preflight_of
+from spectune.engines.sglang.preflight import Checkpoint, preflight
+from spectune.search.enumeration import census, legal_candidates
+
+TARGET = {"architectures": ["LlamaForCausalLM"], "hidden_size": 16, "num_hidden_layers": 8, "vocab_size": 64}
+EAGLE3 = {**TARGET, "architectures": ["LlamaForCausalLMEagle3"], "draft_vocab_size": 32}
+SPACE = """\
+schema: 1
+name: made
+engine: {{python: no-such-python, gpus: 8, {more}args: {{model-path: ./target}}}}
+search:
+  speculative-algorithm: [none, {algorithms}]
+  speculative-draft-model-path:
+    - ./good
+    - ./bad
+  speculative-num-steps: [1, 3]
+  speculative-eagle-topk: 1
+  env.NCCL_PROTO: [unset, LL]
+workload: {{prompts: builtin:tiny, levels: [{{concurrency: 1}}]}}
+objectives: [{{maximize: decode_speed, level: c1}}]
+"""
+
+
+def spectune(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    program = Path(sys.executable).with_name("spectune")
+    return subprocess.run([program, *words], cwd=cwd, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    wrong = {**EAGLE3, "eagle_config": {"eagle_aux_hidden_state_layer_ids": [1, 3, 9]}}
+    for name, config in (("target", TARGET), ("good", EAGLE3), ("bad", wrong)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text(json.dumps(config))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def opened(folder: Path, algorithms: str, more: str = "") -> Any:
+    (file := folder / "made.yaml").write_text(SPACE.format(algorithms=algorithms, more=more))
+    space = load_checked_space(str(file))
+    return space, open_engine(space)
+
+
+def test_explain_shows_it_from_the_configs_alone(models: Path) -> None:
+    command = (
+        "sglang serve --model-path ./target --speculative-draft-model-path ./bad --speculative-num-steps 3 "
+        "--speculative-eagle-topk 1 --speculative-num-draft-tokens 4 --speculative-algorithm "
+    )
+    found = {one.rule: one for one in explain(command + "EAGLE3", gpu="h100", cwd=models, environ={}).findings}
+    assert found["fusion-layers"].severity == "fatal"
+    assert found["draft-weights-missing"].severity == "info"
+    wrong = explain(command + "EAGLE", gpu="h100", cwd=models, environ={})
+    assert wrong.exit_code == 1
+    assert "eagle3-drafter-under-eagle" in {one["rule"] for one in wrong.to_json()["findings"]}
+    printed = spectune("explain", "--gpu", "h100", "--", *(command + "EAGLE").split(), cwd=models)
+    assert printed.returncode == 1
+    assert "way out: --speculative-algorithm EAGLE3" in printed.stdout
+
+
+def test_a_hub_name_that_is_not_here_is_one_line(models: Path) -> None:
+    command = "sglang serve --model-path ./target --speculative-algorithm EAGLE3 --speculative-draft-model-path org/d"
+    found = explain(command, gpu="h100", cwd=models, environ={"HF_HOME": str(models)}).findings
+    assert [one.rule for one in found if "org/d" in one.message] == ["model-unknown"]
+
+
+def test_a_search_never_launches_what_cannot_work(models: Path) -> None:
+    space, engine = opened(models, "EAGLE3")
+    said = preflight_of(space, engine)
+    assert said.problems == ()
+    assert len(said.notes) == 1
+    assert said.notes[0].startswith("never launched: ./bad: it reads layers [9]")
+    launched = list(legal_candidates(space, engine))
+    assert {c.arguments.get("speculative-draft-model-path") for c in launched} == {None, "./good"}
+    assert census(space, engine).excluded == {"fusion-layers": 4}
+    assert census(space, engine).candidates == len(launched)
+    judged = {engine.canonical(dict(values)) in launched for branch in space.branches for values in branch.assignments()
+              if values.get("speculative-draft-model-path") != "./bad"}  # fmt: skip
+    assert judged == {True}
+
+
+def test_what_every_launch_shares_is_judged_too(models: Path) -> None:
+    space, engine = opened(models, "EAGLE3")
+    engine = replace(engine, fixed={**engine.fixed, "speculative-adaptive": True})  # S and N are judged with the rest
+    assert {c.arguments.get("speculative-draft-model-path") for c in legal_candidates(space, engine)} == {
+        None,
+        "./good",
+    }
+
+
+@pytest.mark.parametrize("dry", [["--dry-run"], []])
+def test_a_search_ends_where_no_drafter_can_work(models: Path, dry: list[str]) -> None:
+    opened(models, "EAGLE")
+    ended = spectune("search", "made.yaml", *dry, cwd=models)
+    assert ended.returncode == 2
+    assert "made.yaml:6: ./good (LlamaForCausalLMEagle3) is an EAGLE-3 drafter" in ended.stderr
+    assert "--speculative-algorithm EAGLE3" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_ngram_keeps_a_search_alive(models: Path) -> None:
+    said = preflight_of(*opened(models, "EAGLE, NGRAM"))
+    assert said.problems == ()
+    assert len(said.notes) == 2
+
+
+def test_a_broken_target_ends_a_search_at_its_own_line(models: Path) -> None:
+    (models / "target/model.safetensors").write_bytes(b"half")
+    first = preflight_of(*opened(models, "EAGLE3")).problems[0]
+    assert first.line == 3
+    assert "model.safetensors has 4 bytes" in first.message
+
+
+def test_a_space_can_do_without(models: Path) -> None:
+    space, engine = opened(models, "EAGLE", more="preflight: false, ")
+    assert preflight_of(space, engine).notes == ()
+    assert {c.arguments.get("speculative-draft-model-path") for c in legal_candidates(space, engine)} == {
+        None, "./good", "./bad"
+    }  # fmt: skip
+
+
+def test_the_quickstart_raises_no_alarm(cpu_runtime: Runtime) -> None:
+    space = load_checked_space("quickstart")
+    said = preflight_of(space, open_engine(space))
+    assert (said.problems, said.notes) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("drafter", "algorithm"),
+    [("drafter-strong", "EAGLE3"), ("drafter-weak", "EAGLE3"), ("drafter-standalone", "STANDALONE")],
+)
+def test_models_that_are_known_to_work_raise_no_alarm(cpu_runtime: Runtime, drafter: str, algorithm: str) -> None:
+    target, draft = (Checkpoint.in_folder(cpu_runtime.models / name) for name in ("target", drafter))
+    assert draft.weights.tensors
+    assert preflight(target, draft, algorithm=algorithm, longest_request=2048) == []

@@ -1,0 +1,263 @@
+"""Every check of the preflight on made checkpoints: it fires on what it is for, and alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import made_checkpoints as made
+import numpy as np
+import pytest
+
+from spectune.engines.sglang.preflight import CHECKS, Checkpoint, preflight
+from spectune.engines.sglang.preflight.architectures import architectures
+from spectune.engines.sglang.rules.judging import Finding
+
+Case = Callable[[Path], dict[str, Any]]
+CASES: dict[str, list[Case]] = {}
+KINDS: dict[str, tuple[Mapping[str, Any], Callable[[], Mapping[str, Any]]]] = {
+    "EAGLE3": (made.EAGLE3, made.eagle3_tensors),
+    "EAGLE": (made.EAGLE1, lambda: {"fc.weight": made.weight(made.HIDDEN, 2 * made.HIDDEN)}),
+    "STANDALONE": (made.STANDALONE, lambda: made.whole_tensors(1)),
+}
+
+
+def case(name: str) -> Callable[[Case], Case]:
+    def add(made_case: Case) -> Case:
+        CASES.setdefault(name, []).append(made_case)
+        return made_case
+
+    return add
+
+
+def judged(target: Path, draft: Path | None, algorithm: str = "EAGLE3", **asked: Any) -> list[Finding]:
+    drafter = None if draft is None else Checkpoint.in_folder(draft)
+    return preflight(Checkpoint.in_folder(target), drafter, algorithm=algorithm, **asked)
+
+
+def launch(
+    folder: Path,
+    algorithm: str = "EAGLE3",
+    *,
+    kind: str | None = None,
+    target: Mapping[str, Any] = made.TARGET,
+    draft: Mapping[str, Any] = {},
+    tensors: Mapping[str, Any] = {},
+    **asked: Any,
+) -> dict[str, Any]:
+    """Write a target and a drafter of a kind, with changes; a tensor of None is left out."""
+    config, whole = KINDS[kind or algorithm]
+    there = {name: values for name, values in {**whole(), **tensors}.items() if values is not None}
+    return {
+        "target": made.write(folder / "target", target, made.whole_tensors()),
+        "draft": made.write(folder / "draft", {**config, **draft}, there),
+        "algorithm": algorithm,
+        **asked,
+    }
+
+
+def eagle_config(ids: Any) -> dict[str, Any]:
+    return {"eagle_config": {"eagle_aux_hidden_state_layer_ids": ids}}
+
+
+case("eagle3-drafter-under-eagle")(lambda f: launch(f, "EAGLE", kind="EAGLE3"))
+case("eagle3-drafter-under-eagle")(lambda f: launch(f, "nextn", kind="EAGLE3"))
+case("eagle-drafter-under-eagle3")(lambda f: launch(f, "EAGLE3", kind="EAGLE"))
+case("mtp-under-eagle3")(lambda f: {
+    "target": made.write(f, made.MTP, made.whole_tensors(5)), "draft": f, "algorithm": "EAGLE3"})  # fmt: skip
+case("head-under-standalone")(lambda f: launch(f, "STANDALONE", kind="EAGLE3"))
+case("head-under-standalone")(lambda f: launch(f, "STANDALONE", draft={"architectures": ["Qwen3MoeForCausalLM"]}))
+case("drafter-misdeclared")(lambda f: launch(f, draft={"architectures": ["LlamaForCausalLM"]}))
+case("whole-model-under-eagle")(lambda f: launch(f, "EAGLE3", kind="STANDALONE"))
+case("whole-model-under-eagle")(lambda f: launch(f, "EAGLE", kind="STANDALONE"))
+case("block-drafter")(lambda f: launch(f, "DFLASH", kind="EAGLE3"))
+case("block-drafter")(lambda f: launch(f, "EAGLE3", draft={"architectures": ["DFlashDraftModel"]}))
+case("drafter-architecture-unknown")(lambda f: launch(f, draft={"architectures": ["OurOwnEagle3"]}))
+case("target-does-not-capture")(lambda f: launch(f, target={**made.TARGET, "architectures": ["HYV3ForCausalLM"]}))
+case("target-does-not-capture")(lambda f: launch(
+    f, target={**made.TARGET, "architectures": ["Qwen3NextForCausalLM"]}, version="0.5.8"))  # fmt: skip
+case("target-does-not-share")(lambda f: launch(
+    f, "EAGLE", target={**made.TARGET, "architectures": ["Gemma2ForCausalLM"]}))  # fmt: skip
+case("fusion-width")(lambda f: launch(f, target={**made.TARGET, "hidden_size": 2 * made.HIDDEN}))
+case("fusion-width")(lambda f: launch(f, "EAGLE", target={**made.TARGET, "hidden_size": 2 * made.HIDDEN}))
+case("fusion-shape")(lambda f: launch(f, tensors={"fc.weight": made.weight(made.HIDDEN, 2 * made.HIDDEN)}))
+case("fusion-shape")(lambda f: launch(f, "EAGLE", tensors={"fc.weight": made.weight(made.HIDDEN, 3 * made.HIDDEN)}))
+case("fusion-shape")(lambda f: launch(f, draft=eagle_config([1, 2, 3, 4])))
+case("fusion-count")(lambda f: launch(f, draft={**eagle_config([1, 2, 3, 4]), "num_aux_hidden_states": 3}))
+case("fusion-layers")(lambda f: launch(f, draft=eagle_config([1, 3, made.LAYERS])))
+case("fusion-layers")(lambda f: launch(f, draft=eagle_config([1, 3, -2])))
+case("fusion-layers")(lambda f: launch(f, draft=eagle_config([1, 1, 3])))
+case("fusion-layers")(lambda f: launch(f, draft=eagle_config([1, "2", 3])))
+case("fusion-layers")(lambda f: launch(f, draft=eagle_config({"1": 1})))
+case("fusion-last-layer")(lambda f: launch(f, draft=eagle_config([1, 3, made.LAYERS - 1])))
+case("fusion-missing")(lambda f: launch(f, tensors={"fc.weight": None}))
+case("fusion-zero")(lambda f: launch(f, tensors={"fc.weight": 0 * made.weight(made.HIDDEN, 3 * made.HIDDEN)}))
+case("fusion-zero")(lambda f: launch(f, "EAGLE", tensors={
+    "fc.weight": np.zeros((made.HIDDEN, 2 * made.HIDDEN), np.float16)}))  # fmt: skip
+
+
+@case("fusion-not-finite")
+def _not_a_number(folder: Path) -> dict[str, Any]:
+    fusion = made.weight(made.HIDDEN, 3 * made.HIDDEN)
+    fusion[3, 20] = np.nan
+    return launch(folder, tensors={"fc.weight": fusion})
+
+
+@case("fusion-part-zero")
+def _one_layer_ignored(folder: Path) -> dict[str, Any]:
+    fusion = made.weight(made.HIDDEN, 3 * made.HIDDEN)
+    fusion[:, made.HIDDEN : 2 * made.HIDDEN] = 0
+    return launch(folder, tensors={"fc.weight": fusion})
+
+
+@case("draft-vocabulary-unnamed")
+def _without_its_key(folder: Path) -> dict[str, Any]:
+    found = launch(folder, tensors={"d2t": None, "t2d": None, "lm_head.weight": None})
+    config = {name: value for name, value in made.EAGLE3.items() if name != "draft_vocab_size"}
+    (found["draft"] / "config.json").write_text(json.dumps(config))
+    return found
+
+
+case("draft-head-shape")(lambda f: launch(f, tensors={"lm_head.weight": made.weight(made.DRAFTED + 1, made.HIDDEN)}))
+case("vocabulary-map-missing")(lambda f: launch(f, tensors={"d2t": None, "t2d": None}))
+case("vocabulary-map-length")(lambda f: launch(f, tensors={"d2t": np.zeros(5, np.int64), "t2d": None}))
+case("vocabulary-map-range")(lambda f: launch(f, tensors={"d2t": made.chosen(), "t2d": None}))
+case("vocabulary-map-range")(lambda f: launch(f, tensors={"d2t": -made.chosen()}))
+case("vocabulary-maps-disagree")(lambda f: launch(
+    f, tensors={"t2d": np.isin(np.arange(made.VOCABULARY), made.chosen() + 1)}))  # fmt: skip
+case("vocabulary-maps-disagree")(lambda f: launch(f, tensors={"t2d": np.ones(3, np.bool_)}))
+case("vocabulary-map-repeats")(lambda f: launch(f, tensors={"d2t": -np.arange(made.DRAFTED), "t2d": None}))
+case("vocabulary-size")(lambda f: launch(f, "EAGLE", draft={"vocab_size": made.VOCABULARY + 8}))
+
+
+def _tokenizers(folder: Path, tokens: Mapping[str, int], **asked: Any) -> dict[str, Any]:
+    found = launch(folder, "STANDALONE", **asked)
+    (found["draft"] / "tokenizer.json").write_text(json.dumps({"model": {"vocab": tokens}}))
+    return found
+
+
+case("tokens-swapped")(lambda f: _tokenizers(f, {**made.TOKENS, "t1": 2, "t2": 1}))
+case("tokens-swapped")(lambda f: _tokenizers(f, {**made.TOKENS, "t1": 2, "t2": 1}, version="0.5.10"))
+case("tokenizers-differ")(lambda f: _tokenizers(f, {**made.TOKENS, "new": 64}))
+
+SHORT = {"max_position_embeddings": 2048}
+STRETCH = {"SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN": "1"}
+case("draft-context")(lambda f: launch(f, draft=SHORT))
+case("draft-context")(lambda f: launch(f, "STANDALONE", draft=SHORT, arguments={"context-length": 2049}))
+case("draft-context-stretched")(lambda f: launch(f, draft=SHORT, env=STRETCH, longest_request=3000))
+case("request-beyond-context")(lambda f: launch(f, longest_request=4097))
+case("request-beyond-context")(lambda f: launch(f, longest_request=2000, arguments={"context-length": 1999}))
+case("rope-differs")(lambda f: launch(f, draft={"rope_scaling": {"rope_type": "yarn", "factor": 4}}))
+case("other-base-model")(lambda f: launch(f, draft={"base_model_name_or_path": "org/Other-7B"}))
+case("other-base-model")(lambda f: launch(
+    f, draft={"speculators_config": {"verifier": {"name_or_path": "org/Other-7B"}}}))  # fmt: skip
+case("quantization-inherited")(lambda f: launch(f, arguments={"quantization": "fp8"}))
+case("draft-quantization-unnamed")(lambda f: launch(f, tensors={"midlayer.w": np.zeros((2, 2), np.uint8)}))
+
+
+@case("target-weights-broken")
+def _half_a_target(folder: Path) -> dict[str, Any]:
+    found = launch(folder)
+    (found["target"] / "model.safetensors").write_bytes(made.packed(made.whole_tensors())[:-1])
+    return found
+
+
+@case("draft-weights-broken")
+def _a_shard_is_missing(folder: Path) -> dict[str, Any]:
+    found = launch(folder)
+    places = {"fc.weight": "model.safetensors", "norm.weight": "model-00002.safetensors"}
+    (found["draft"] / "model.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
+    return found
+
+
+@case("draft-weights-unread")
+def _pickled(folder: Path) -> dict[str, Any]:
+    found = launch(folder)
+    (found["draft"] / "model.safetensors").rename(found["draft"] / "pytorch_model.bin")
+    return found
+
+
+@case("draft-weights-missing")
+def _config_alone(folder: Path) -> dict[str, Any]:
+    found = launch(folder)
+    (found["draft"] / "model.safetensors").unlink()
+    return found
+
+
+case("no-mtp-layers")(lambda f: {
+    "target": made.write(f, made.MTP, made.whole_tensors(4)), "draft": None, "algorithm": "NEXTN"})  # fmt: skip
+case("no-mtp-layers")(lambda f: {
+    "target": made.write(f, {**made.MTP, "num_nextn_predict_layers": 0}, made.whole_tensors(5)),
+    "draft": f, "algorithm": "EAGLE"})  # fmt: skip
+
+
+def test_every_check_has_a_case() -> None:
+    assert CASES.keys() == {check.name for check in CHECKS}
+
+
+@pytest.mark.parametrize(
+    ("name", "number"), [(name, number) for name, cases in CASES.items() for number in range(len(cases))]
+)
+def test_a_check_fires_alone(tmp_path: Path, name: str, number: int) -> None:
+    found = judged(**CASES[name][number](tmp_path))
+    assert [one.rule for one in found] == [name]
+    check = next(check for check in CHECKS if check.name == name)
+    assert found[0].severity == check.severity
+    assert found[0].message
+    assert found[0].advice or check.severity == "info"
+
+
+@pytest.mark.parametrize("algorithm", KINDS)
+def test_nothing_is_found_on_what_is_well_formed(tmp_path: Path, algorithm: str) -> None:
+    assert judged(**launch(tmp_path, algorithm, longest_request=4096)) == []
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"draft": {"num_aux_hidden_states": 3, "eagle_config": {}}},
+        {"draft": {"target_hidden_size": made.HIDDEN}},
+        {"draft": {"draft_vocab_size": None}, "tensors": {"d2t": None, "t2d": None, "lm_head.weight": None}},
+        {"draft": {"base_model_name_or_path": "org/target"}},
+        {"draft": {"base_model_name_or_path": "org/Target-Instruct"}},
+        {"draft": {"max_position_embeddings": 1024, "rope_scaling": {"type": "linear", "factor": 4.0}},
+         "target": {**made.TARGET, "max_position_embeddings": 1024, "rope_scaling": {"type": "linear", "factor": 4.0}}},
+        {"draft": SHORT, "arguments": {"context-length": 2048}},
+        {"arguments": {"quantization": "fp8", "speculative-draft-model-quantization": "unquant"}},
+        {"target": {**made.TARGET, "architectures": ["OurOwnModel"]}},
+        {"target": {"architectures": ["KimiK25ForConditionalGeneration"], "text_config": made.TARGET}},
+    ],
+)  # fmt: skip
+def test_no_false_alarm(tmp_path: Path, asked: dict[str, Any]) -> None:
+    assert judged(**launch(tmp_path, **asked)) == []
+
+
+def test_a_bundled_drafter_is_the_target_itself(tmp_path: Path) -> None:
+    folder = made.write(tmp_path, made.MTP, made.whole_tensors(5))
+    assert judged(folder, None, "NEXTN") == []
+    assert judged(folder, folder, "EAGLE") == []
+
+
+def test_what_is_not_here_is_passed_over(tmp_path: Path) -> None:
+    nowhere = tmp_path / "nowhere"
+    assert judged(nowhere, nowhere / "draft") == []
+    assert judged(launch(tmp_path)["target"], None, "NGRAM") == []
+
+
+def test_the_fusion_layer_took_three_layers_before_0_5_12(tmp_path: Path) -> None:
+    four = {"draft": eagle_config([1, 2, 3, 4]), "tensors": {"fc.weight": made.weight(made.HIDDEN, 4 * made.HIDDEN)}}
+    assert judged(**launch(tmp_path, **four)) == []
+    assert [one.rule for one in judged(**launch(tmp_path, **four, version="0.5.11"))] == [
+        "fusion-shape", "fusion-count"
+    ]  # fmt: skip
+
+
+def test_the_table_of_architectures() -> None:
+    table = architectures()
+    assert table["LlamaForCausalLM"].captures_in("0.5.6")
+    assert table["KimiK25ForConditionalGeneration"].captures == "0.5.10"
+    assert table["DeepseekV3ForCausalLM"].bundled == "DeepseekV3ForCausalLMNextN"
+    assert {row.drafter for row in table.values()} == {"", "eagle", "eagle3", "mtp", "block"}
+    assert all(not row.bundled or table[row.bundled].drafter == "mtp" for row in table.values())
