@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from spectune.engines.sglang.adapter import SGLangEngine
-from spectune.engines.sglang.preflight.drafters import ASKED, MODEL
+from spectune.engines.sglang.preflight.drafters import ASKED, MODEL, TARGET_CHECKS
 from spectune.engines.sglang.rules import ALGORITHM, DRAFT_MODEL
 from spectune.engines.sglang.rules.judging import Finding
 from spectune.errors import Problem
 from spectune.space import NO_SPECULATION, SearchSpace, parse_document
-
-TARGET_CHECK = "target-weights-broken"
 
 
 @dataclass(frozen=True)
@@ -38,10 +36,10 @@ def preflight_of(space: SearchSpace, engine: SGLangEngine) -> SpacePreflight:
     fatal = {_said(one): one.rule for _, found in judged for one in found if one.severity == "fatal"}
     doubts = dict.fromkeys(_said(one) for _, found in judged for one in found if one.severity == "warning")
     alive = any(not any(one.severity == "fatal" for one in found) for _, found in judged)
-    if fatal and (not alive or TARGET_CHECK in fatal.values()):
+    if fatal and (not alive or not TARGET_CHECKS.isdisjoint(fatal.values())):
         document = parse_document(space.text, space.path)
         return SpacePreflight(problems=tuple(
-            document.problem(_place(space, MODEL if rule == TARGET_CHECK else DRAFT_MODEL), text)
+            document.problem(_place(space, MODEL if rule in TARGET_CHECKS else DRAFT_MODEL), text)
             for text, rule in fatal.items()
         ))  # fmt: skip
     return SpacePreflight(notes=(*(f"never launched: {text}" for text in fatal), *doubts))

@@ -127,6 +127,34 @@ def test_a_broken_target_ends_a_search_at_its_own_line(models: Path) -> None:
     assert "model.safetensors has 4 bytes" in first.message
 
 
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        (None, "config.json does not exist"),
+        ("{", "config.json:1"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"architectures": []}', "architectures must be a list of names"),
+    ],
+)
+def test_a_drafter_without_a_usable_config(models: Path, config: str | None, says: str) -> None:
+    (models / "bad/config.json").unlink()
+    if config is not None:
+        (models / "bad/config.json").write_text(config)
+    space, engine = opened(models, "EAGLE3")
+    said = preflight_of(space, engine)
+    assert said.problems == ()
+    assert len(said.notes) == 1
+    assert says in said.notes[0]
+    launched = {c.arguments.get("speculative-draft-model-path") for c in legal_candidates(space, engine)}
+    assert ("./bad" in launched) == (config == '{"architectures": []}')
+
+
+def test_a_target_without_a_usable_config(models: Path) -> None:
+    (models / "target/config.json").write_text("{")
+    said = preflight_of(*opened(models, "EAGLE3, NGRAM"))
+    assert [one.line for one in said.problems] == [3]
+
+
 def test_a_space_can_do_without(models: Path) -> None:
     space, engine = opened(models, "EAGLE", more="preflight: false, ")
     assert preflight_of(space, engine).notes == ()

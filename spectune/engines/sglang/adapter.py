@@ -268,11 +268,12 @@ class SGLangEngine:
     def _drafters(self) -> Drafters:
         return Drafters(self.fixed, self.env, self.version or SHIPPED_VERSION, self._checkpoint)
 
-    def _checkpoint(self, reference: Any, revision: Any) -> Checkpoint:
+    def _checkpoint(self, option: str, reference: Any, revision: Any) -> Checkpoint:
         """Return a model under the name the space gives it, from a folder or the hub cache."""
-        reader = ModelReader(Path.cwd(), {**os.environ, **self.env})
-        folder = reader.folder(self._model(reference), None if revision is None else str(revision))
-        return Checkpoint(str(reference), Model.unknown() if folder is None else Model.from_folder(folder), folder)
+        reader, asked = ModelReader(Path.cwd(), {**os.environ, **self.env}), None if revision is None else str(revision)
+        model, said = reader.read(self._model(reference), option, asked)
+        doubts = tuple(one for one in said if one.rule == "model-config")  # what is not here is the engine's to find
+        return Checkpoint(str(reference), model, reader.folder(self._model(reference), asked), doubts)
 
     def _model_of(self, reference: Any) -> Model:
         """Return what the config.json of a model folder tells; nothing is asked of a hub."""

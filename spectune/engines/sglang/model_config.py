@@ -81,9 +81,10 @@ class Model:
     @classmethod
     def from_folder(cls, folder: Path) -> Model:
         """Return the model in a folder; an unknown one when it has no readable config.json."""
+        file = folder / "config.json"
         try:
-            config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            config = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None  # a pipe would never end
+        except (OSError, ValueError, RecursionError):
             return cls.unknown()
         return cls.from_config(config) if isinstance(config, dict) else cls.unknown()
 

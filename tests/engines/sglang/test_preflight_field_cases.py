@@ -60,7 +60,7 @@ def test_more_draft_tokens_than_a_chain_can_hold() -> None:
               "speculative-num-draft-tokens": 24}  # fmt: skip
     resolution = resolved(made.TARGET, made.EAGLE3, **launch)
     assert resolution.resolved["speculative_num_draft_tokens"] == 5
-    assert any("24" in one.message and "5" in one.message for one in resolution.findings)
+    assert "chain-tokens" in {one.rule for one in resolution.findings}
 
 
 @pytest.mark.parametrize("algorithm", ["EAGLE", "STANDALONE"])

@@ -11,6 +11,7 @@ from typing import Any
 from spectune.engines.sglang.model_config import Model
 from spectune.engines.sglang.preflight.tokens import TokenIds, read_token_ids
 from spectune.engines.sglang.preflight.weights import Weights, read_weights
+from spectune.engines.sglang.rules.judging import Finding
 
 CONTEXT_KEYS = ("max_sequence_length", "seq_length", "max_seq_len", "model_max_length", "max_position_embeddings")
 
@@ -23,11 +24,13 @@ class Checkpoint:
         name: As the launch gives it.
         model: What its config.json says; unknown where it cannot be read.
         folder: Where it is; None when it is not on this machine.
+        doubts: What is wrong with its config.json.
     """
 
     name: str
     model: Model
     folder: Path | None = None
+    doubts: tuple[Finding, ...] = ()
 
     @classmethod
     def in_folder(cls, folder: Path) -> Checkpoint:

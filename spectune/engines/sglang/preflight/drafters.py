@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spectune.engines.protocol import Illegal
@@ -15,6 +15,9 @@ from spectune.engines.sglang.rules import names as n
 from spectune.engines.sglang.rules.judging import Finding
 
 MODEL, REVISION = "model-path", "revision"
+TARGET_CONFIG = "target-config"
+TARGET_CHECKS = frozenset({TARGET_CONFIG, "target-weights-broken"})
+"""What is wrong with the target whatever drafts for it."""
 ASKED = (
     n.ALGORITHM, n.DRAFT_MODEL, n.DRAFT_REVISION, MODEL, REVISION, MODEL_LENGTH, QUANTIZATION, DRAFT_QUANTIZATION,
 )  # fmt: skip
@@ -29,13 +32,13 @@ class Drafters:
         fixed: Arguments every launch shares.
         env: Variables every launch shares.
         version: SGLang's version.
-        find: Reads the checkpoint of a model by its reference and revision.
+        find: Reads the checkpoint of a model by the option it is given to, its reference and its revision.
     """
 
     fixed: Mapping[str, Any]
     env: Mapping[str, str]
     version: str
-    find: Callable[[Any, Any], Checkpoint]
+    find: Callable[[str, Any, Any], Checkpoint]
     _checkpoints: dict[Any, Checkpoint] = field(default_factory=dict, repr=False, compare=False)
     _illegal: dict[Any, Illegal | None] = field(default_factory=dict, repr=False, compare=False)
 
@@ -50,12 +53,14 @@ class Drafters:
         model, drafter = launch.get(MODEL), launch.get(n.DRAFT_MODEL)
         if model is None or launch.get(n.ALGORITHM) is None:
             return []
-        target = self._checkpoint(model, launch.get(REVISION))
-        draft = None if drafter is None else self._checkpoint(drafter, launch.get(n.DRAFT_REVISION))
-        return preflight(
+        target = self._checkpoint(MODEL, model, launch.get(REVISION))
+        draft = None if drafter is None else self._checkpoint(n.DRAFT_MODEL, drafter, launch.get(n.DRAFT_REVISION))
+        found = preflight(
             target, draft, algorithm=str(launch[n.ALGORITHM]), longest_request=longest_request, version=self.version,
             arguments=launch, env=self.env,
         )  # fmt: skip
+        doubts = draft.doubts if draft is not None and str(launch[n.ALGORITHM]).upper() != "NGRAM" else ()
+        return [*(replace(one, rule=TARGET_CONFIG) for one in target.doubts), *doubts, *found]
 
     def illegal(self, values: Mapping[str, Any]) -> Illegal | None:
         """Return why a drafter is never launched this way; None when nothing fatal is found."""
@@ -65,8 +70,8 @@ class Drafters:
             self._illegal[asked] = None if fatal is None else Illegal(fatal.rule, f"{fatal.message}; {fatal.advice}")
         return self._illegal[asked]
 
-    def _checkpoint(self, reference: Any, revision: Any) -> Checkpoint:
-        key = (reference, revision)
+    def _checkpoint(self, option: str, reference: Any, revision: Any) -> Checkpoint:
+        key = (option, reference, revision)
         if key not in self._checkpoints:
-            self._checkpoints[key] = self.find(reference, revision)
+            self._checkpoints[key] = self.find(option, reference, revision)
         return self._checkpoints[key]

@@ -35,7 +35,7 @@ def _shape(pair: Pair) -> str | None:
 
 def _count(pair: Pair) -> str | None:
     """Compare what the target captures with what the drafter was built for."""
-    if not pair.eagle3 or not pair.uses_auxiliary or _ids(pair) is not None:
+    if not (pair.eagle3 and pair.fuses) or _ids(pair) is not None:
         return None
     captured = len(set(pair.layer_ids)) if pair.layer_ids else 3
     if captured == pair.auxiliary:
@@ -45,7 +45,7 @@ def _count(pair: Pair) -> str | None:
 
 def _ids(pair: Pair) -> str | None:
     ids = pair.layer_ids
-    if not pair.eagle3 or ids is None:
+    if not (pair.eagle3 and pair.fuses) or ids is None:
         return None
     if not (isinstance(ids, list) and ids and all(type(one) is int for one in ids)):
         return f"{pair.draft.name}: eagle_aux_hidden_state_layer_ids must be a list of layers, but got {ids!r}"
@@ -60,7 +60,9 @@ def _ids(pair: Pair) -> str | None:
 
 def _last(pair: Pair) -> str | None:
     ids, layers = pair.layer_ids, pair.target.layers
-    if not pair.eagle3 or _ids(pair) is not None or ids is None or layers is None or layers - 1 not in ids:
+    if not (pair.eagle3 and pair.fuses) or _ids(pair) is not None or ids is None or layers is None:
+        return None
+    if layers - 1 not in ids:
         return None
     return (
         f"{pair.draft.name}: it reads layer {layers - 1}, the target's last; most models of SGLang capture a layer's "
@@ -69,7 +71,7 @@ def _last(pair: Pair) -> str | None:
 
 
 def _missing(pair: Pair) -> str | None:
-    if not pair.head or not pair.has_weights or pair.fusion is not None:
+    if not pair.fuses or not pair.has_weights or pair.fusion is not None:
         return None
     if any(part in name for name in pair.draft.weights.tensors for part in ANY_FUSION):  # packed by a quantization
         return None
@@ -78,19 +80,19 @@ def _missing(pair: Pair) -> str | None:
 
 
 def _zero(pair: Pair) -> str | None:
-    if not pair.head or pair.fusion_magnitude is None or not pair.fusion_magnitude.zero:
+    if not pair.fuses or pair.fusion_magnitude is None or not pair.fusion_magnitude.zero:
         return None
     return f"{pair.draft.name}: the fusion weight is all zeros, so the drafter is blind to the target"
 
 
 def _not_finite(pair: Pair) -> str | None:
-    if not pair.head or pair.fusion_magnitude is None or all(map(math.isfinite, pair.fusion_magnitude.blocks)):
+    if not pair.fuses or pair.fusion_magnitude is None or all(map(math.isfinite, pair.fusion_magnitude.blocks)):
         return None
     return f"{pair.draft.name}: the fusion weight holds values that are not finite (NaN or infinite)"
 
 
 def _blind(pair: Pair) -> str | None:
-    if not pair.head or pair.fusion_magnitude is None or pair.fusion_magnitude.zero:
+    if not pair.fuses or pair.fusion_magnitude is None or pair.fusion_magnitude.zero:
         return None
     blocks = pair.fusion_magnitude.blocks
     empty = [str(index + 1) for index, block in enumerate(blocks) if block == 0]

@@ -14,6 +14,7 @@ from spectune.engines.sglang.preflight.pair import Pair
 BASE_KEYS = ("base_model_name_or_path", "base_model", "target_model_name_or_path", "verifier_name_or_path")
 QUANTIZATION, DRAFT_QUANTIZATION = "quantization", "speculative-draft-model-quantization"
 PACKED = frozenset({"F8_E4M3", "F8_E5M2", "F8_E8M0", "F4", "I8", "U8", "I32"})
+SHORTEST_NAME = 3  # letters and digits: a shorter folder name begins too many others
 NOT_WEIGHTS = frozenset({"d2t", "t2d"})
 
 
@@ -56,10 +57,15 @@ def _other_base(pair: Pair) -> str | None:
     return f"{pair.draft.name} says it was made for {base}, not for {pair.target.name}"
 
 
-def _alike(one: str, other: str) -> bool:
-    """Whether two names may mean the same model: quantized copies carry a suffix, folders of a hub cache a prefix."""
-    first, second = (re.sub(r"[^a-z0-9]", "", re.split(r"--|/", name.rstrip("/"))[-1].lower()) for name in (one, other))
-    return first.startswith(second) or second.startswith(first)
+def _alike(base: str, other: str) -> bool:
+    """Whether two names may mean the same model: quantized copies carry a suffix, and a cached one lies deeper."""
+    wanted = _letters(re.split("--|/", base.rstrip("/"))[-1])
+    parts = [part for part in map(_letters, re.split("--|/", other)) if len(part) >= SHORTEST_NAME]
+    return any(part.startswith(wanted) or wanted.startswith(part) for part in parts)
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 def _inherits(pair: Pair) -> str | None:

@@ -76,8 +76,13 @@ class Pair:
 
     @property
     def uses_auxiliary(self) -> bool:
-        """Whether an EAGLE-3 drafter reads hidden states of several layers."""
+        """Whether an EAGLE-3 drafter reads hidden states of several layers, and not the last one alone."""
         return bool(self.eagle_config.get("use_aux_hidden_state", True))
+
+    @property
+    def fuses(self) -> bool:
+        """Whether the drafter's fusion layer is used."""
+        return self.head and (self.kind == "eagle" or self.uses_auxiliary)
 
     @property
     def layer_ids(self) -> Any:

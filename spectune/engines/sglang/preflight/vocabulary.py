@@ -62,13 +62,13 @@ def _head(pair: Pair) -> str | None:
 
 
 def _no_map(pair: Pair) -> str | None:
-    wanted = _draft_vocabulary(pair)
+    wanted, whole = _draft_vocabulary(pair), pair.draft.vocab_size
     if not pair.eagle3 or not pair.has_weights or _map(pair, "d2t") is not None:
         return None
-    if wanted is None or pair.target.vocab_size is None or wanted >= pair.target.vocab_size:
+    if wanted is None or whole is None or wanted >= whole:
         return None
     return (
-        f"{pair.draft.name} chooses from {wanted} of {pair.target.vocab_size} tokens and has no d2t that says which: "
+        f"{pair.draft.name} chooses from {wanted} of {whole} tokens and has no d2t that says which: "
         "its choices are taken for the first ones"
     )
 
