@@ -21,7 +21,7 @@ def _eagle3_under_eagle(pair: Pair) -> str | None:
         return None
     return (
         f"{_draft(pair)} is an EAGLE-3 drafter: under EAGLE it starts without an error, its fusion layer is skipped "
-        "and nothing is ever accepted (accept length 1.0)"
+        "and next to nothing is accepted (accept length 1.0)"
     )
 
 
