@@ -41,7 +41,7 @@ def print_explanation(
 ) -> None:
     """Print the verdict, the table and the findings."""
     dies = status != "rejected" and any(finding.severity == "fatal" for finding in findings)
-    verdict = "SGLang takes this and dies of it later" if dies else VERDICTS[status]
+    verdict = "SGLang takes this, but it does not work" if dies else VERDICTS[status]
     tested = "" if machine.tested else " (read, not run)"
     OUT.print(f"{verdict}: SGLang {SHIPPED_VERSION} on {machine.name}{tested}", markup=False)
     rows = _rows(line.arguments, resolved)

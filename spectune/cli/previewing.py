@@ -9,8 +9,7 @@ from typing import Any
 from spectune.cli.opening import Asked
 from spectune.cli.terminal import OUT, PROGRESS, print_json
 from spectune.engines.open import missing_models, open_engine, queueing, simulation_notes, unwise_variables
-from spectune.engines.preflight import preflight_of
-from spectune.errors import InputProblems
+from spectune.engines.preflight import drafter_notes
 from spectune.search import Proposer, open_prompts, summary
 from spectune.search.enumeration import Census, census, legal_candidates
 from spectune.space import Candidate
@@ -30,9 +29,7 @@ def preview(asked: Asked, *, as_json: bool) -> int:
     """
     space = asked.space()
     engine = open_engine(space)
-    drafters = preflight_of(space, engine)
-    if drafters.problems:
-        raise InputProblems(drafters.problems)
+    doubts = drafter_notes(space, engine)
     with PROGRESS.status("counting the legal candidates"):
         counted = census(space, engine)
         plain = sum(1 for _ in takewhile(lambda candidate: not candidate.speculative, legal_candidates(space, engine)))
@@ -41,7 +38,7 @@ def preview(asked: Asked, *, as_json: bool) -> int:
     prompts = summary(space, open_prompts(space))
     notes = [
         *simulation_notes(space, engine),
-        *drafters.notes,
+        *doubts,
         *queueing(space, engine),
         *unwise_variables(space, engine),
         *dict.fromkeys(note for c in first for note in engine.notes(c)),

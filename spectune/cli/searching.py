@@ -12,7 +12,7 @@ from spectune.cli.live import Lines, LiveTable
 from spectune.cli.opening import Asked
 from spectune.cli.terminal import PROGRESS
 from spectune.engines.open import missing_models, open_engine, queueing, simulation_notes, unwise_variables
-from spectune.engines.preflight import preflight_of
+from spectune.engines.preflight import drafter_notes
 from spectune.engines.protocol import Engine
 from spectune.errors import InputProblems, Problem
 from spectune.search import Ended, StudyFolder, open_study, run_study
@@ -32,15 +32,13 @@ def run_search(asked: Asked, *, study: str | None, torch_index: str | None, as_j
     if space.engine.runtime is not None:
         provision(space.engine.runtime, torch_index=torch_index)
     engine = open_engine(space)
-    drafters = preflight_of(space, engine)
-    if drafters.problems:
-        raise InputProblems(drafters.problems)
+    doubts = drafter_notes(space, engine)
     problems = [*engine.missing(), *missing_models(space, engine)]
     if problems:
         raise InputProblems([*problems, Problem(_what_works(asked))])
     for warning in (
         *simulation_notes(space, engine),
-        *drafters.notes,
+        *doubts,
         *queueing(space, engine),
         *unwise_variables(space, engine),
     ):

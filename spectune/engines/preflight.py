@@ -11,7 +11,7 @@ from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.engines.sglang.preflight.drafters import ASKED, MODEL, TARGET_CHECKS
 from spectune.engines.sglang.rules import ALGORITHM, DRAFT_MODEL
 from spectune.engines.sglang.rules.judging import Finding
-from spectune.errors import Problem
+from spectune.errors import InputProblems, Problem
 from spectune.space import NO_SPECULATION, SearchSpace, parse_document
 
 
@@ -26,6 +26,18 @@ class SpacePreflight:
 
     problems: tuple[Problem, ...] = ()
     notes: tuple[str, ...] = ()
+
+
+def drafter_notes(space: SearchSpace, engine: SGLangEngine) -> tuple[str, ...]:
+    """Return what the preflight has to say to a search that may start.
+
+    Raises:
+        InputProblems: No drafter of the space can work, or its target cannot be loaded.
+    """
+    found = preflight_of(space, engine)
+    if found.problems:
+        raise InputProblems(found.problems)
+    return found.notes
 
 
 def preflight_of(space: SearchSpace, engine: SGLangEngine) -> SpacePreflight:

@@ -20,7 +20,8 @@ class Check:
 
     Attributes:
         name: Short and stable, for counting and reports.
-        severity: `fatal` is never launched by a search: SGLang refuses it, dies of it or accepts nothing.
+        severity: `fatal` is never launched by a search: SGLang refuses it, dies of it or accepts next to nothing, or
+            the files are not what was trained.
         says: What is wrong, with the values; None when nothing is.
         source: File:line of SGLang 0.5.23 that was read for it.
         advice: The way out.

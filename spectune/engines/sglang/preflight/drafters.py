@@ -64,14 +64,14 @@ class Drafters:
 
     def illegal(self, values: Mapping[str, Any]) -> Illegal | None:
         """Return why a drafter is never launched this way; None when nothing fatal is found."""
-        asked = tuple(values.get(name) for name in ASKED)
+        asked = tuple(str(values.get(name)) for name in ASKED)
         if asked not in self._illegal:
             fatal = next((one for one in self.findings(values) if one.severity == "fatal"), None)
             self._illegal[asked] = None if fatal is None else Illegal(fatal.rule, f"{fatal.message}; {fatal.advice}")
         return self._illegal[asked]
 
     def _checkpoint(self, option: str, reference: Any, revision: Any) -> Checkpoint:
-        key = (option, reference, revision)
+        key = (option, str(reference), str(revision))
         if key not in self._checkpoints:
             self._checkpoints[key] = self.find(option, reference, revision)
         return self._checkpoints[key]
