@@ -13,8 +13,8 @@ import pytest
 
 from spectune.cli.explaining import explain
 from spectune.engines.cpu_reference.runtime import Runtime
-from spectune.engines.open import load_checked_space, open_engine
-from spectune.engines.preflight import preflight_of
+from spectune.engines.open import Simulation, load_checked_space, open_engine
+from spectune.engines.preflight import SpacePreflight, preflight_of
 from spectune.engines.sglang.preflight import Checkpoint, preflight
 from spectune.search.enumeration import census, legal_candidates
 
@@ -161,6 +161,14 @@ def test_a_space_can_do_without(models: Path) -> None:
     assert {c.arguments.get("speculative-draft-model-path") for c in legal_candidates(space, engine)} == {
         None, "./good", "./bad"
     }  # fmt: skip
+
+
+def test_a_simulated_engine_looks_at_no_files(models: Path) -> None:
+    opened(models, "EAGLE")
+    space = load_checked_space("made.yaml", Simulation())
+    engine = open_engine(space)
+    assert preflight_of(space, engine) == SpacePreflight()
+    assert any(candidate.speculative for candidate in legal_candidates(space, engine))
 
 
 def test_the_quickstart_raises_no_alarm(cpu_runtime: Runtime) -> None:

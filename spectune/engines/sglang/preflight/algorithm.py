@@ -5,6 +5,7 @@ from __future__ import annotations
 from spectune.engines.sglang.preflight.check import Check
 from spectune.engines.sglang.preflight.pair import FUSION, HEADS, Pair
 from spectune.engines.sglang.rules.algorithm import GEMMA4_DRAFTS
+from spectune.engines.sglang.rules.rule import LAUNCHED, READ
 
 BLOCK_ALGORITHMS = frozenset({"DFLASH", "DSPARK"})
 FUSED = frozenset({"EAGLE", "EAGLE3"})
@@ -113,28 +114,29 @@ def _shares(pair: Pair) -> str | None:
 
 # fmt: off
 ALGORITHM = (
-    Check("eagle3-drafter-under-eagle", "fatal", _eagle3_under_eagle, "models/llama_eagle3.py:240",
+    Check("eagle3-drafter-under-eagle", "fatal", _eagle3_under_eagle, "models/llama_eagle3.py:240", LAUNCHED,
           advice="--speculative-algorithm EAGLE3"),
-    Check("eagle-drafter-under-eagle3", "fatal", _eagle_under_eagle3, "eagle_worker_v2.py:363",
+    Check("eagle-drafter-under-eagle3", "fatal", _eagle_under_eagle3, "eagle_worker_v2.py:363", LAUNCHED,
           advice="--speculative-algorithm EAGLE"),
-    Check("mtp-under-eagle3", "fatal", _mtp_under_eagle3, "configs/model_config.py:1032, eagle_worker_v2.py:363",
+    Check("mtp-under-eagle3", "fatal", _mtp_under_eagle3, "configs/model_config.py:1032, eagle_worker_v2.py:363", READ,
           advice="--speculative-algorithm EAGLE (NEXTN is the same), or another drafter"),
-    Check("head-under-standalone", "fatal", _head_alone, "configs/model_config.py:1032, standalone_worker_v2.py:115",
+    Check("head-under-standalone", "fatal", _head_alone,
+          "configs/model_config.py:1032, standalone_worker_v2.py:115", LAUNCHED,
           advice=lambda p: f"--speculative-algorithm {'EAGLE3' if p.kind == 'eagle3' else 'EAGLE'}, or a whole small "
                            "model as the drafter"),
-    Check("drafter-misdeclared", "fatal", _misdeclared, "models/registry.py:85",
+    Check("drafter-misdeclared", "fatal", _misdeclared, "models/registry.py:85", LAUNCHED,
           advice="architectures must be LlamaForCausalLMEagle3 (EAGLE-3) or LlamaForCausalLMEagle in its config.json"),
-    Check("whole-model-under-eagle", "fatal", _whole_model, "eagle_worker_v2.py:337",
+    Check("whole-model-under-eagle", "fatal", _whole_model, "eagle_worker_v2.py:337", LAUNCHED,
           advice="--speculative-algorithm STANDALONE drives a small model of the same vocabulary"),
-    Check("block-drafter", "fatal", _block_drafter, "model_runner_components/spec_aux_hidden_state.py:211",
+    Check("block-drafter", "fatal", _block_drafter, "model_runner_components/spec_aux_hidden_state.py:211", READ,
           advice="DFLASH and DSPARK for block drafters, EAGLE3 or EAGLE for EAGLE heads"),
-    Check("drafter-architecture-unknown", "warning", _unknown, "models/registry.py:85",
+    Check("drafter-architecture-unknown", "warning", _unknown, "models/registry.py:85", READ,
           advice="unless a plugin brings it, compare with the drafter's description or take a newer SGLang"),
-    Check("no-mtp-layers", "fatal", _no_mtp_layers, "models/deepseek_nextn.py:60",
+    Check("no-mtp-layers", "fatal", _no_mtp_layers, "models/deepseek_nextn.py:60", READ,
           advice="take a checkpoint that keeps the MTP layer, or another drafter"),
-    Check("target-does-not-capture", "fatal", _captures, "model_runner_components/attention_backend_setup.py:55",
+    Check("target-does-not-capture", "fatal", _captures, "model_runner_components/attention_backend_setup.py:55", READ,
           advice="a newer SGLang, or NGRAM or STANDALONE, which ask nothing of the target"),
-    Check("target-does-not-share", "fatal", _shares, "speculative/pp_draft_embedding.py:95",
+    Check("target-does-not-share", "fatal", _shares, "speculative/pp_draft_embedding.py:95", READ,
           advice="a newer SGLang, or NGRAM or STANDALONE, which ask nothing of the target"),
 )
 # fmt: on

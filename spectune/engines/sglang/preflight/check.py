@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from spectune.engines.sglang.preflight.pair import Pair
 from spectune.engines.sglang.printable import printable
 from spectune.engines.sglang.rules.judging import Finding, Severity
-from spectune.engines.sglang.rules.rule import version_key
+from spectune.engines.sglang.rules.rule import Tested, version_key
 
 LONGEST = 600  # characters of a message; configs are somebody else's text
 Says = Callable[[Pair], str | None]
@@ -24,6 +24,7 @@ class Check:
             the files are not what was trained.
         says: What is wrong, with the values; None when nothing is.
         source: File:line of SGLang 0.5.23 that was read for it.
+        tested: How that is known; `launched` is SGLang 0.5.23 on the cpu-reference runtime.
         advice: The way out.
         since: First SGLang version it holds for.
     """
@@ -32,6 +33,7 @@ class Check:
     severity: Severity
     says: Says
     source: str
+    tested: Tested
     advice: str | Callable[[Pair], str] = ""
     since: str = "0.5.6"
 

@@ -7,6 +7,7 @@ import math
 from spectune.engines.sglang.preflight.check import Check
 from spectune.engines.sglang.preflight.pair import ANY_FUSION, FUSION, Pair
 from spectune.engines.sglang.preflight.values import FLOATS
+from spectune.engines.sglang.rules.rule import LAUNCHED, READ
 
 
 def _width(pair: Pair) -> str | None:
@@ -107,23 +108,23 @@ def _blind(pair: Pair) -> str | None:
 
 # fmt: off
 FUSION_CHECKS = (
-    Check("fusion-width", "fatal", _width, "models/llama_eagle3.py:143, models/llama_eagle.py:91",
+    Check("fusion-width", "fatal", _width, "models/llama_eagle3.py:143, models/llama_eagle.py:91", READ,
           advice="take the drafter that was made for this target"),
-    Check("fusion-shape", "fatal", _shape, "models/llama_eagle3.py:163, models/llama_eagle.py:91",
+    Check("fusion-shape", "fatal", _shape, "models/llama_eagle3.py:163, models/llama_eagle.py:91", LAUNCHED,
           advice="hidden_size, target_hidden_size, num_aux_hidden_states and the layer ids must be those it was "
                  "trained with"),
-    Check("fusion-count", "fatal", _count, "models/llama_eagle3.py:149, models/llama.py:929",
+    Check("fusion-count", "fatal", _count, "models/llama_eagle3.py:149, models/llama.py:929", READ,
           advice="make num_aux_hidden_states the number of eagle_aux_hidden_state_layer_ids"),
-    Check("fusion-layers", "fatal", _ids, "models/llama.py:929",
+    Check("fusion-layers", "fatal", _ids, "models/llama.py:929", LAUNCHED,
           advice="eagle_aux_hidden_state_layer_ids must be those it was trained with, on this target"),
-    Check("fusion-last-layer", "warning", _last, "models/llama.py:939, models/gpt_oss.py:732",
+    Check("fusion-last-layer", "warning", _last, "models/llama.py:939, models/gpt_oss.py:732", LAUNCHED,
           advice="watch for a shape error at the first request, and for the accept length"),
-    Check("fusion-missing", "fatal", _missing, "models/llama_eagle3.py:368",
+    Check("fusion-missing", "fatal", _missing, "models/llama_eagle3.py:368", LAUNCHED,
           advice="SGLang starts all the same, with whatever is in memory; take a complete checkpoint"),
-    Check("fusion-zero", "fatal", _zero, "field case 1", advice="take a trained checkpoint"),
-    Check("fusion-not-finite", "fatal", _not_finite, "field case 1",
+    Check("fusion-zero", "fatal", _zero, "field case 1", LAUNCHED, advice="take a trained checkpoint"),
+    Check("fusion-not-finite", "fatal", _not_finite, "field case 1", READ,
           advice="take an earlier checkpoint of the training"),
-    Check("fusion-part-zero", "warning", _blind, "field case 1",
+    Check("fusion-part-zero", "warning", _blind, "field case 1", LAUNCHED,
           advice="compare the layers it was trained on with eagle_aux_hidden_state_layer_ids"),
 )
 # fmt: on

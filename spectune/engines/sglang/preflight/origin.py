@@ -9,6 +9,7 @@ from typing import Any
 from spectune.engines.sglang.preflight.check import Check
 from spectune.engines.sglang.preflight.checkpoint import Checkpoint
 from spectune.engines.sglang.preflight.pair import Pair
+from spectune.engines.sglang.rules.rule import READ
 
 # Where trainers write the model a drafter was made for; `_name_or_path` is as often the drafter's own folder.
 BASE_KEYS = ("base_model_name_or_path", "base_model", "target_model_name_or_path", "verifier_name_or_path")
@@ -90,20 +91,20 @@ def _packed(pair: Pair) -> str | None:
 
 # fmt: off
 FILES = (
-    Check("target-weights-broken", "fatal", lambda p: _broken(p.target), "model_loader/weight_utils.py:757",
+    Check("target-weights-broken", "fatal", lambda p: _broken(p.target), "model_loader/weight_utils.py:757", READ,
           advice="download the file again"),
     Check("draft-weights-broken", "fatal", lambda p: None if p.own else _broken(p.draft),
-          "model_loader/weight_utils.py:757", advice="download the file again"),
-    Check("draft-weights-unread", "info", _unread, "unpickling runs code",
+          "model_loader/weight_utils.py:757", READ, advice="download the file again"),
+    Check("draft-weights-unread", "info", _unread, "unpickling runs code", READ,
           advice="a safetensors copy can be checked"),
-    Check("draft-weights-missing", "info", _no_weights, "config.json alone"),
+    Check("draft-weights-missing", "info", _no_weights, "config.json alone", READ),
 )
 ORIGIN = (
-    Check("other-base-model", "warning", _other_base, "the drafter's config.json",
+    Check("other-base-model", "warning", _other_base, "the drafter's config.json", READ,
           advice="a sibling model's drafter runs, but accepts less; the one made for this target is the first choice"),
-    Check("quantization-inherited", "warning", _inherits, "arg_groups/serving_hook.py:685",
+    Check("quantization-inherited", "warning", _inherits, "arg_groups/serving_hook.py:685", READ,
           advice=f"--{DRAFT_QUANTIZATION} unquant keeps the drafter as it is"),
-    Check("draft-quantization-unnamed", "warning", _packed, "configs/model_config.py:2060",
+    Check("draft-quantization-unnamed", "warning", _packed, "configs/model_config.py:2060", READ,
           advice="copy quantization_config from where the weights were made"),
 )
 # fmt: on

@@ -9,6 +9,7 @@ from spectune.engines.sglang.preflight.pair import Pair
 from spectune.engines.sglang.preflight.safetensors_header import Tensor
 from spectune.engines.sglang.preflight.tokens import differing, swapped
 from spectune.engines.sglang.preflight.values import FLOATS, integers
+from spectune.engines.sglang.rules.rule import LAUNCHED, READ
 
 if TYPE_CHECKING:
     import numpy as np
@@ -150,26 +151,26 @@ def _swaps(pair: Pair) -> str | None:
 
 # fmt: off
 VOCABULARY = (
-    Check("draft-vocabulary-unnamed", "fatal", _unnamed, "models/llama_eagle3.py:288",
+    Check("draft-vocabulary-unnamed", "fatal", _unnamed, "models/llama_eagle3.py:288", READ,
           advice="draft_vocab_size: the rows of lm_head.weight, or null where the drafter borrows the target's head"),
-    Check("draft-head-shape", "fatal", _head, "models/llama_eagle3.py:294",
+    Check("draft-head-shape", "fatal", _head, "models/llama_eagle3.py:294", READ,
           advice="draft_vocab_size must be the rows of lm_head.weight"),
-    Check("vocabulary-map-missing", "fatal", _no_map, "models/llama_eagle3.py:346",
+    Check("vocabulary-map-missing", "fatal", _no_map, "models/llama_eagle3.py:346", LAUNCHED,
           advice="take a complete checkpoint, or write d2t as it was in training"),
-    Check("vocabulary-map-length", "fatal", _map_length, "models/llama_eagle3.py:348",
+    Check("vocabulary-map-length", "fatal", _map_length, "models/llama_eagle3.py:348", READ,
           advice="d2t has one entry for each row of the drafter's lm_head"),
-    Check("vocabulary-map-range", "fatal", _map_range, "models/llama_eagle3.py:348",
+    Check("vocabulary-map-range", "fatal", _map_range, "models/llama_eagle3.py:348", LAUNCHED,
           advice="d2t holds differences, target token - draft token, of the target's own vocabulary"),
-    Check("vocabulary-maps-disagree", "warning", _map_against_other, "models/llama_eagle3.py:346",
+    Check("vocabulary-maps-disagree", "warning", _map_against_other, "models/llama_eagle3.py:346", READ,
           advice="d2t holds differences, target token - draft token; where it holds the tokens themselves, nothing is "
                  "accepted"),
-    Check("vocabulary-map-repeats", "warning", _map_repeats, "models/llama_eagle3.py:348",
+    Check("vocabulary-map-repeats", "warning", _map_repeats, "models/llama_eagle3.py:348", READ,
           advice="the drafter wastes rows; write d2t as it was in training"),
-    Check("vocabulary-size", "warning", _size, "models/llama.py:910",
+    Check("vocabulary-size", "warning", _size, "models/llama.py:910", READ,
           advice="harmless where only the padding differs; otherwise take the drafter made for this target"),
-    Check("tokens-swapped", "fatal", _swaps, "standalone_worker_v2.py:203 (before 0.5.15 unchecked: wrong text)",
+    Check("tokens-swapped", "fatal", _swaps, "standalone_worker_v2.py:203 (before 0.5.15 unchecked: wrong text)", READ,
           advice="a drafter of the target's family"),
-    Check("tokenizers-differ", "fatal", _tokenizers, "standalone_worker_v2.py:203", since="0.5.15",
+    Check("tokenizers-differ", "fatal", _tokenizers, "standalone_worker_v2.py:203", READ, since="0.5.15",
           advice="a drafter of the target's family, with the same added tokens"),
 )
 # fmt: on
