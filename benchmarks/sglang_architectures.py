@@ -109,7 +109,7 @@ def _kind(file: str, name: str) -> str:
         return "mtp"
     if re.search(r"eagle", file):
         return "eagle3" if "Eagle3" in name else "eagle"
-    return "block" if re.search(r"dflash|dspark", file) else ""
+    return "block" if re.search(r"dflash|dspark|lilicorr", file) else ""
 
 
 def _bundled(tree: ast.Module) -> Iterator[tuple[str, str]]:

@@ -72,14 +72,14 @@ def _stretch(scaling: object) -> str:
 
 # fmt: off
 CONTEXT = (
-    Check("draft-context", "fatal", _refused, "configs/model_config.py:1291, eagle_worker_v2.py:222", READ,
+    Check("draft-context", "fatal", _refused, "configs/model_config.py:1291, eagle_worker_v2.py:229", READ,
           advice=lambda p: f"--{MODEL_LENGTH} {p.draft.context_length}, or {OVERRIDE}=1 where the drafter bears it "
                            "(older versions: illegal memory access)"),
     Check("draft-context-stretched", "warning", _stretched, "configs/model_config.py:1308", READ,
           advice="measure at the length of your requests; a shorter --context-length is safer"),
-    Check("request-beyond-context", "warning", _longest, "managers/tokenizer_manager.py", READ,
+    Check("request-beyond-context", "warning", _longest, "managers/tokenizer_manager.py:1338", READ,
           advice=f"shorter prompts or outputs, or a larger --{MODEL_LENGTH}"),
-    Check("rope-differs", "info", _rope, "models/llama_eagle3.py:127", READ,
+    Check("rope-differs", "info", _rope, "models/llama_eagle3.py:134", READ,
           advice="as it was trained is right; acceptance beyond the unscaled length has to be measured"),
 )
 # fmt: on

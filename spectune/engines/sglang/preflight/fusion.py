@@ -108,18 +108,18 @@ def _blind(pair: Pair) -> str | None:
 
 # fmt: off
 FUSION_CHECKS = (
-    Check("fusion-width", "fatal", _width, "models/llama_eagle3.py:143, models/llama_eagle.py:91", READ,
+    Check("fusion-width", "fatal", _width, "models/llama_eagle3.py:152, models/llama_eagle.py:91", READ,
           advice="take the drafter that was made for this target"),
     Check("fusion-shape", "fatal", _shape, "models/llama_eagle3.py:163, models/llama_eagle.py:91", LAUNCHED,
           advice="hidden_size, target_hidden_size, num_aux_hidden_states and the layer ids must be those it was "
                  "trained with"),
-    Check("fusion-count", "fatal", _count, "models/llama_eagle3.py:149, models/llama.py:929", READ,
+    Check("fusion-count", "fatal", _count, "models/llama_eagle3.py:157, models/llama.py:929", READ,
           advice="make num_aux_hidden_states the number of eagle_aux_hidden_state_layer_ids"),
     Check("fusion-layers", "fatal", _ids, "models/llama.py:929", LAUNCHED,
           advice="eagle_aux_hidden_state_layer_ids must be those it was trained with, on this target"),
     Check("fusion-last-layer", "warning", _last, "models/llama.py:939, models/gpt_oss.py:732", LAUNCHED,
           advice="watch for a shape error at the first request, and for the accept length"),
-    Check("fusion-missing", "fatal", _missing, "models/llama_eagle3.py:368", LAUNCHED,
+    Check("fusion-missing", "fatal", _missing, "models/llama_eagle3.py:371", LAUNCHED,
           advice="SGLang starts all the same, with whatever is in memory; take a complete checkpoint"),
     Check("fusion-zero", "fatal", _zero, "field case 1", LAUNCHED, advice="take a trained checkpoint"),
     Check("fusion-not-finite", "fatal", _not_finite, "field case 1", READ,

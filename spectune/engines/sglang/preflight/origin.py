@@ -102,9 +102,9 @@ FILES = (
 ORIGIN = (
     Check("other-base-model", "warning", _other_base, "the drafter's config.json", READ,
           advice="a sibling model's drafter runs, but accepts less; the one made for this target is the first choice"),
-    Check("quantization-inherited", "warning", _inherits, "arg_groups/serving_hook.py:685", READ,
+    Check("quantization-inherited", "warning", _inherits, "arg_groups/serving_hook.py:689", READ,
           advice=f"--{DRAFT_QUANTIZATION} unquant keeps the drafter as it is"),
-    Check("draft-quantization-unnamed", "warning", _packed, "configs/model_config.py:2060", READ,
+    Check("draft-quantization-unnamed", "warning", _packed, "configs/model_config.py:2000", READ,
           advice="copy quantization_config from where the weights were made"),
 )
 # fmt: on

@@ -15,7 +15,7 @@ from spectune.engines.sglang.rules.rule import version_key
 
 FUSION = ("fc.weight", "eagle_linear.weight")
 ANY_FUSION = ("fc.", "eagle_linear.")
-DEFAULT_AUXILIARY = 3  # layers, where neither config nor layer ids say how many (models/llama_eagle3.py:155)
+DEFAULT_AUXILIARY = 3  # layers, where neither config nor layer ids say how many (models/llama_eagle3.py:161)
 ANY_AUXILIARY = "0.5.12"  # first version that takes another number
 HEADS = frozenset({"eagle", "eagle3"})
 

@@ -30,7 +30,7 @@ def _map(pair: Pair, name: str) -> Tensor | None:
 
 
 def _tokens(pair: Pair) -> NDArray[np.int64] | None:
-    """Return the target's token for each of the drafter's: d2t holds the differences (models/llama_eagle3.py:348)."""
+    """Return the target's token for each of the drafter's: d2t holds the differences (models/llama_eagle3.py:350)."""
     d2t = _map(pair, "d2t")
     offsets = None if d2t is None else integers(d2t)
     if offsets is None:
@@ -124,7 +124,7 @@ def _size(pair: Pair) -> str | None:
 
 
 def _tokenizers(pair: Pair) -> str | None:
-    """Name the tokens that differ; SGLang refuses any difference (standalone_worker_v2.py:203)."""
+    """Name the tokens that differ; SGLang refuses any difference (standalone_worker_v2.py:207)."""
     ours, theirs = pair.draft.token_ids, pair.target.token_ids
     if pair.algorithm != "STANDALONE" or pair.kind != "whole" or ours is None or theirs is None:
         return None
@@ -151,26 +151,26 @@ def _swaps(pair: Pair) -> str | None:
 
 # fmt: off
 VOCABULARY = (
-    Check("draft-vocabulary-unnamed", "fatal", _unnamed, "models/llama_eagle3.py:288", READ,
+    Check("draft-vocabulary-unnamed", "fatal", _unnamed, "models/llama_eagle3.py:306", READ,
           advice="draft_vocab_size: the rows of lm_head.weight, or null where the drafter borrows the target's head"),
-    Check("draft-head-shape", "fatal", _head, "models/llama_eagle3.py:294", READ,
+    Check("draft-head-shape", "fatal", _head, "models/llama_eagle3.py:310", READ,
           advice="draft_vocab_size must be the rows of lm_head.weight"),
-    Check("vocabulary-map-missing", "fatal", _no_map, "models/llama_eagle3.py:346", LAUNCHED,
+    Check("vocabulary-map-missing", "fatal", _no_map, "models/llama_eagle3.py:355", LAUNCHED,
           advice="take a complete checkpoint, or write d2t as it was in training"),
-    Check("vocabulary-map-length", "fatal", _map_length, "models/llama_eagle3.py:348", READ,
+    Check("vocabulary-map-length", "fatal", _map_length, "models/llama_eagle3.py:350", READ,
           advice="d2t has one entry for each row of the drafter's lm_head"),
-    Check("vocabulary-map-range", "fatal", _map_range, "models/llama_eagle3.py:348", LAUNCHED,
+    Check("vocabulary-map-range", "fatal", _map_range, "models/llama_eagle3.py:350", LAUNCHED,
           advice="d2t holds differences, target token - draft token, of the target's own vocabulary"),
-    Check("vocabulary-maps-disagree", "warning", _map_against_other, "models/llama_eagle3.py:346", READ,
+    Check("vocabulary-maps-disagree", "warning", _map_against_other, "models/llama_eagle3.py:355", READ,
           advice="d2t holds differences, target token - draft token; where it holds the tokens themselves, nothing is "
                  "accepted"),
-    Check("vocabulary-map-repeats", "warning", _map_repeats, "models/llama_eagle3.py:348", READ,
+    Check("vocabulary-map-repeats", "warning", _map_repeats, "models/llama_eagle3.py:350", READ,
           advice="the drafter wastes rows; write d2t as it was in training"),
     Check("vocabulary-size", "warning", _size, "models/llama.py:910", READ,
           advice="harmless where only the padding differs; otherwise take the drafter made for this target"),
-    Check("tokens-swapped", "fatal", _swaps, "standalone_worker_v2.py:203 (before 0.5.15 unchecked: wrong text)", READ,
+    Check("tokens-swapped", "fatal", _swaps, "standalone_worker_v2.py:207 (before 0.5.15 unchecked: wrong text)", READ,
           advice="a drafter of the target's family"),
-    Check("tokenizers-differ", "fatal", _tokenizers, "standalone_worker_v2.py:203", READ, since="0.5.15",
+    Check("tokenizers-differ", "fatal", _tokenizers, "standalone_worker_v2.py:207", READ, since="0.5.15",
           advice="a drafter of the target's family, with the same added tokens"),
 )
 # fmt: on
