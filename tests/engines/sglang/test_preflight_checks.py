@@ -138,9 +138,8 @@ def _tokenizers(folder: Path, tokens: Mapping[str, int], **asked: Any) -> dict[s
     return found
 
 
-case("tokens-swapped")(lambda f: _tokenizers(f, {**made.TOKENS, "t1": 2, "t2": 1}))
-case("tokens-swapped")(lambda f: _tokenizers(f, {**made.TOKENS, "t1": 2, "t2": 1}, version="0.5.10"))
-case("tokenizers-differ")(lambda f: _tokenizers(f, {**made.TOKENS, "new": 64}))
+case("tokens-differ")(lambda f: _tokenizers(f, {**made.TOKENS, "t1": 2, "t2": 1}))
+case("other-tokenizer")(lambda f: _tokenizers(f, {token: 63 - index for token, index in made.TOKENS.items()}))
 
 SHORT = {"max_position_embeddings": 2048}
 STRETCH = {"SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN": "1"}
@@ -237,6 +236,17 @@ def test_nothing_is_found_on_what_is_well_formed(tmp_path: Path, algorithm: str)
 )  # fmt: skip
 def test_no_false_alarm(tmp_path: Path, asked: dict[str, Any]) -> None:
     assert judged(**launch(tmp_path, **asked)) == []
+
+
+def test_tokens_of_one_side_alone_are_no_difference(tmp_path: Path) -> None:
+    assert judged(**_tokenizers(tmp_path, {**made.TOKENS, "new": 64})) == []
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"model": {"vocab": 3}}', '{"model": {"vocab": {"a": [1], "b": "2"}}}'])
+def test_a_tokenizer_of_another_form_is_passed_over(tmp_path: Path, text: str) -> None:
+    found = launch(tmp_path, "STANDALONE")
+    (found["draft"] / "tokenizer.json").write_text(text)
+    assert judged(**found) == []
 
 
 def test_a_bundled_drafter_is_the_target_itself(tmp_path: Path) -> None:

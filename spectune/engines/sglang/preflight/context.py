@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spectune.engines.sglang.preflight.check import Check
 from spectune.engines.sglang.preflight.pair import Pair
-from spectune.engines.sglang.rules.rule import READ
+from spectune.engines.sglang.rules.rule import LAUNCHED, READ
 
 OVERRIDE = "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN"
 MODEL_LENGTH = "context-length"
@@ -72,7 +72,7 @@ def _stretch(scaling: object) -> str:
 
 # fmt: off
 CONTEXT = (
-    Check("draft-context", "fatal", _refused, "configs/model_config.py:1291, eagle_worker_v2.py:229", READ,
+    Check("draft-context", "fatal", _refused, "configs/model_config.py:1291, eagle_worker_v2.py:229", LAUNCHED,
           advice=lambda p: f"--{MODEL_LENGTH} {p.draft.context_length}, or {OVERRIDE}=1 where the drafter bears it "
                            "(older versions: illegal memory access)"),
     Check("draft-context-stretched", "warning", _stretched, "configs/model_config.py:1308", READ,

@@ -108,7 +108,7 @@ def _blind(pair: Pair) -> str | None:
 
 # fmt: off
 FUSION_CHECKS = (
-    Check("fusion-width", "fatal", _width, "models/llama_eagle3.py:152, models/llama_eagle.py:91", READ,
+    Check("fusion-width", "fatal", _width, "models/llama_eagle3.py:152, models/llama_eagle.py:91", LAUNCHED,
           advice="take the drafter that was made for this target"),
     Check("fusion-shape", "fatal", _shape, "models/llama_eagle3.py:163, models/llama_eagle.py:91", LAUNCHED,
           advice="hidden_size, target_hidden_size, num_aux_hidden_states and the layer ids must be those it was "

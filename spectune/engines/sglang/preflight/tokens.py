@@ -23,7 +23,8 @@ class TokenIds:
         """Token → id, added tokens included; None for a file of another form."""
         try:
             content = json.loads(self.text)
-            return _vocabulary(content["model"]["vocab"]) | _added(content.get("added_tokens") or [])
+            found = _vocabulary(content["model"]["vocab"]) | _added(content.get("added_tokens") or [])
+            return {token: index for token, index in found.items() if type(index) is int}
         except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
             return None
 
@@ -37,23 +38,14 @@ def read_token_ids(folder: Path) -> TokenIds | None:
         return None
 
 
-def differing(one: TokenIds, other: TokenIds) -> list[str]:
-    """Return the tokens, in alphabetical order, whose ids differ or that only one of the two has."""
+def compared(one: TokenIds, other: TokenIds) -> tuple[int, list[tuple[int, str, str]]]:
+    """Return how many ids both know, and which mean different tokens; ids of one alone are padding or additions."""
     if one.text == other.text:
-        return []
-    ours, theirs = one.by_token, other.by_token
-    if ours is None or theirs is None:
-        return []
-    return sorted({token for token, _ in ours.items() ^ theirs.items()})
-
-
-def swapped(one: TokenIds, other: TokenIds) -> list[tuple[int, str, str]]:
-    """Return the ids that both know for different tokens: those that corrupt text, whatever the padding."""
-    if one.text == other.text:
-        return []
+        return 0, []
     ours, theirs = ({index: token for token, index in (side.by_token or {}).items()} for side in (one, other))
-    return [(index, ours[index], theirs[index]) for index in sorted(ours.keys() & theirs.keys())
-            if ours[index] != theirs[index]]  # fmt: skip
+    shared = sorted(ours.keys() & theirs.keys())
+    different = [(index, ours[index], theirs[index]) for index in shared if ours[index] != theirs[index]]
+    return len(shared), different
 
 
 def _vocabulary(vocabulary: Any) -> dict[str, int]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from spectune.engines.sglang.preflight.check import Check
 from spectune.engines.sglang.preflight.pair import Pair
 from spectune.engines.sglang.preflight.safetensors_header import Tensor
-from spectune.engines.sglang.preflight.tokens import differing, swapped
+from spectune.engines.sglang.preflight.tokens import compared
 from spectune.engines.sglang.preflight.values import FLOATS, integers
 from spectune.engines.sglang.rules.rule import LAUNCHED, READ
 
@@ -29,7 +29,7 @@ def _map(pair: Pair, name: str) -> Tensor | None:
     return pair.draft.weights.named(name) if pair.eagle3 else None
 
 
-def _tokens(pair: Pair) -> NDArray[np.int64] | None:
+def _mapped(pair: Pair) -> NDArray[np.int64] | None:
     """Return the target's token for each of the drafter's: d2t holds the differences (models/llama_eagle3.py:350)."""
     d2t = _map(pair, "d2t")
     offsets = None if d2t is None else integers(d2t)
@@ -82,7 +82,7 @@ def _map_length(pair: Pair) -> str | None:
 
 
 def _map_range(pair: Pair) -> str | None:
-    tokens = _tokens(pair)
+    tokens = _mapped(pair)
     if tokens is None or pair.target.vocab_size is None:
         return None
     wrong = (tokens < 0) | (tokens >= pair.target.vocab_size)
@@ -97,7 +97,7 @@ def _map_range(pair: Pair) -> str | None:
 
 def _map_against_other(pair: Pair) -> str | None:
     """Compare d2t with t2d, which marks the same tokens, and that SGLang does not read."""
-    tokens, t2d = _tokens(pair), _map(pair, "t2d")
+    tokens, t2d = _mapped(pair), _map(pair, "t2d")
     marked = None if t2d is None else integers(t2d)
     if tokens is None or marked is None or not len(tokens) or _map_range(pair) is not None:
         return None
@@ -110,7 +110,7 @@ def _map_against_other(pair: Pair) -> str | None:
 
 
 def _map_repeats(pair: Pair) -> str | None:
-    tokens = _tokens(pair)
+    tokens = _mapped(pair)
     if tokens is None or len(different := set(tokens.tolist())) == len(tokens):
         return None
     return f"{pair.draft.name}: its d2t names {len(different)} different tokens for {len(tokens)} places"
@@ -123,35 +123,40 @@ def _size(pair: Pair) -> str | None:
     return f"{pair.draft.name} has vocab_size {ours}, {pair.target.name} {theirs}, whose embedding it borrows"
 
 
-def _tokenizers(pair: Pair) -> str | None:
-    """Name the tokens that differ; SGLang refuses any difference (standalone_worker_v2.py:207)."""
+def _differing(pair: Pair) -> tuple[int, int, str] | None:
+    """Return how many ids mean different tokens to the two, of how many, and some of them; None for none.
+
+    SGLang compares the sizes alone: its own comparison of tokens is given no tokenizer of the drafter
+    (managers/tp_worker.py:326).
+    """
     ours, theirs = pair.draft.token_ids, pair.target.token_ids
     if pair.algorithm != "STANDALONE" or pair.kind != "whole" or ours is None or theirs is None:
         return None
-    tokens = differing(ours, theirs)
-    if not tokens or _swaps(pair) is not None:
+    shared, found = compared(ours, theirs)
+    shown = ", ".join(f"{index} is {one!r} and {other!r}" for index, one, other in found[:SHOWN])
+    return (len(found), shared, shown) if found else None
+
+
+def _other_tokenizer(pair: Pair) -> str | None:
+    found = _differing(pair)
+    if found is None or 2 * found[0] < found[1]:
         return None
-    shown = ", ".join(map(repr, tokens[:SHOWN]))
     return (
-        f"{pair.draft.name} and {pair.target.name} have tokenizers that differ in {len(tokens)} tokens ({shown}): "
-        "STANDALONE speculative decoding requires the draft model to share the same vocabulary"
+        f"{pair.draft.name} and {pair.target.name} have different tokens for {found[0]} of {found[1]} ids: {found[2]}; "
+        "SGLang does not notice, and what is drafted means something else to the target"
     )
 
 
-def _swaps(pair: Pair) -> str | None:
-    ours, theirs = pair.draft.token_ids, pair.target.token_ids
-    if pair.algorithm != "STANDALONE" or pair.kind != "whole" or ours is None or theirs is None:
+def _tokens(pair: Pair) -> str | None:
+    found = _differing(pair)
+    if found is None or 2 * found[0] >= found[1]:
         return None
-    found = swapped(ours, theirs)
-    if not found:
-        return None
-    shown = ", ".join(f"{index} is {one!r} and {other!r}" for index, one, other in found[:SHOWN])
-    return f"{pair.draft.name} and {pair.target.name} have different tokens for {len(found)} ids: {shown}"
+    return f"{pair.draft.name} and {pair.target.name} have different tokens for {found[0]} ids: {found[2]}"
 
 
 # fmt: off
 VOCABULARY = (
-    Check("draft-vocabulary-unnamed", "fatal", _unnamed, "models/llama_eagle3.py:306", READ,
+    Check("draft-vocabulary-unnamed", "fatal", _unnamed, "models/llama_eagle3.py:306", LAUNCHED,
           advice="draft_vocab_size: the rows of lm_head.weight, or null where the drafter borrows the target's head"),
     Check("draft-head-shape", "fatal", _head, "models/llama_eagle3.py:310", READ,
           advice="draft_vocab_size must be the rows of lm_head.weight"),
@@ -168,9 +173,9 @@ VOCABULARY = (
           advice="the drafter wastes rows; write d2t as it was in training"),
     Check("vocabulary-size", "warning", _size, "models/llama.py:910", READ,
           advice="harmless where only the padding differs; otherwise take the drafter made for this target"),
-    Check("tokens-swapped", "fatal", _swaps, "standalone_worker_v2.py:207 (before 0.5.15 unchecked: wrong text)", READ,
+    Check("other-tokenizer", "fatal", _other_tokenizer, "managers/tp_worker.py:326, standalone_worker_v2.py:207", READ,
           advice="a drafter of the target's family"),
-    Check("tokenizers-differ", "fatal", _tokenizers, "standalone_worker_v2.py:207", READ, since="0.5.15",
-          advice="a drafter of the target's family, with the same added tokens"),
+    Check("tokens-differ", "warning", _tokens, "managers/tp_worker.py:326, standalone_worker_v2.py:207", LAUNCHED,
+          advice="drafts with these tokens are lost; a drafter of the target's family has none"),
 )
 # fmt: on
