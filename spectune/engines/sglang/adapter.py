@@ -26,9 +26,7 @@ from spectune.engines.sglang.drafting import capture_allowance_s, causes_of_noth
 from spectune.engines.sglang.interpreter import Interpreter, Tokenizer
 from spectune.engines.sglang.log_signatures import SIGNATURES
 from spectune.engines.sglang.model_config import Model
-from spectune.engines.sglang.model_folder import ModelReader
 from spectune.engines.sglang.options import SHIPPED_VERSION, Options
-from spectune.engines.sglang.preflight import Checkpoint
 from spectune.engines.sglang.preflight.drafters import Drafters
 from spectune.engines.sglang.rules import ALGORITHM
 from spectune.engines.sglang.rules.folding import Rulebook, algorithm_of, nearest_legal
@@ -140,24 +138,17 @@ class SGLangEngine:
         """Judge S, K, N and the algorithm, whatever else is chosen."""
         part = self._rules.draft_part(values)
         if part.key is None:  # everything is judged with the draft, the drafter included
-            part = self._fitting(part, {ALGORITHM: algorithm_of({**self.fixed, **values}), **values})
+            part = self._drafters.fitting(part, {**values, ALGORITHM: algorithm_of({**self.fixed, **values})})
         return self._there(part)
 
     def rest_part(self, key: Any, values: Assignment) -> Part:
         """Judge everything else beside any draft with this key."""
         part = self._rules.rest_part(key, values)
-        return self._there(part if key is None else self._fitting(part, {**values, ALGORITHM: key[0]}))
+        return self._there(part if key is None else self._drafters.fitting(part, {**values, ALGORITHM: key[0]}))
 
     def preflight(self, values: Assignment, longest_request: int | None = None) -> list[Finding]:
         """Say what is wrong with the drafter of an assignment, from config.json and tensor headers."""
-        return self._drafters.findings(values, longest_request) if self.check_drafters and not self.simulated else []
-
-    def _fitting(self, part: Part, values: Assignment) -> Part:
-        """Exclude a legal part whose drafter cannot work."""
-        if part.illegal is not None or values[ALGORITHM] is None or not self.check_drafters or self.simulated:
-            return part
-        unfit = self._drafters.illegal(values)
-        return part if unfit is None else replace(part, illegal=unfit)
+        return self._drafters.findings(values, longest_request)
 
     def _there(self, part: Part) -> Part:
         """Exclude a legal part that the installed version does not have."""
@@ -266,14 +257,8 @@ class SGLangEngine:
 
     @cached_property
     def _drafters(self) -> Drafters:
-        return Drafters(self.fixed, self.env, self.version or SHIPPED_VERSION, self._checkpoint)
-
-    def _checkpoint(self, option: str, reference: Any, revision: Any) -> Checkpoint:
-        """Return a model under the name the space gives it, from a folder or the hub cache."""
-        reader, asked = ModelReader(Path.cwd(), {**os.environ, **self.env}), None if revision is None else str(revision)
-        model, said = reader.read(self._model(reference), option, asked)
-        doubts = tuple(one for one in said if one.rule == "model-config")  # what is not here is the engine's to find
-        return Checkpoint(str(reference), model, reader.folder(self._model(reference), asked), doubts)
+        on = self.check_drafters and not self.simulated
+        return Drafters(self.fixed, self.env, self.version or SHIPPED_VERSION, self._model, on=on)
 
     def _model_of(self, reference: Any) -> Model:
         """Return what the config.json of a model folder tells; nothing is asked of a hub."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from spectune.engines.protocol import Illegal
+from spectune.engines.protocol import Illegal, Part
+from spectune.engines.sglang.model_folder import ModelReader
 from spectune.engines.sglang.preflight.checkpoint import Checkpoint
 from spectune.engines.sglang.preflight.context import MODEL_LENGTH
 from spectune.engines.sglang.preflight.origin import DRAFT_QUANTIZATION, QUANTIZATION
@@ -32,13 +35,15 @@ class Drafters:
         fixed: Arguments every launch shares.
         env: Variables every launch shares.
         version: SGLang's version.
-        find: Reads the checkpoint of a model by the option it is given to, its reference and its revision.
+        place: The folder or hub name that a model's reference stands for.
+        on: Whether anything is looked at.
     """
 
     fixed: Mapping[str, Any]
     env: Mapping[str, str]
     version: str
-    find: Callable[[str, Any, Any], Checkpoint]
+    place: Callable[[Any], str]
+    on: bool = True
     _checkpoints: dict[Any, Checkpoint] = field(default_factory=dict, repr=False, compare=False)
     _illegal: dict[Any, Illegal | None] = field(default_factory=dict, repr=False, compare=False)
 
@@ -51,7 +56,7 @@ class Drafters:
         """
         launch = {**self.fixed, **values}
         model, drafter = launch.get(MODEL), launch.get(n.DRAFT_MODEL)
-        if model is None or launch.get(n.ALGORITHM) is None:
+        if not self.on or model is None or launch.get(n.ALGORITHM) is None:
             return []
         target = self._checkpoint(MODEL, model, launch.get(REVISION))
         draft = None if drafter is None else self._checkpoint(n.DRAFT_MODEL, drafter, launch.get(n.DRAFT_REVISION))
@@ -70,8 +75,24 @@ class Drafters:
             self._illegal[asked] = None if fatal is None else Illegal(fatal.rule, f"{fatal.message}; {fatal.advice}")
         return self._illegal[asked]
 
+    def fitting(self, part: Part, values: Mapping[str, Any]) -> Part:
+        """Exclude a legal part whose drafter cannot work."""
+        if not self.on or part.illegal is not None or values[n.ALGORITHM] is None:
+            return part
+        unfit = self.illegal(values)
+        return part if unfit is None else replace(part, illegal=unfit)
+
     def _checkpoint(self, option: str, reference: Any, revision: Any) -> Checkpoint:
         key = (option, str(reference), str(revision))
         if key not in self._checkpoints:
-            self._checkpoints[key] = self.find(option, reference, revision)
+            reader, asked = (
+                ModelReader(Path.cwd(), {**os.environ, **self.env}),
+                None if revision is None else str(revision),
+            )
+            model, said = reader.read(self.place(reference), option, asked)
+            doubts = tuple(
+                one for one in said if one.rule == "model-config"
+            )  # what is not here is the engine's to find
+            folder = reader.folder(self.place(reference), asked)
+            self._checkpoints[key] = Checkpoint(str(reference), model, folder, doubts)
         return self._checkpoints[key]
