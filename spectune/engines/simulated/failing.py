@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from typing import NoReturn
 
 from spectune.engines.simulated.faults import Failure, FaultPlan
@@ -25,6 +26,7 @@ TRACEBACK = (
     "    scheduler = Scheduler(server_args, port_args)\n"
 )
 NO_SUCH_GPU = "RuntimeError: CUDA error: invalid device ordinal"
+DIAGNOSTICS_S = 5.0  # simulated seconds before a serving engine that lost a child ends
 STARTING = frozenset({"startup", "load", "capture", "ready"})
 
 
@@ -85,8 +87,8 @@ class EngineEnded(Exception):
 class Dying:
     """Ends this engine."""
 
-    def __init__(self, log: EngineLog, workers: Workers) -> None:
-        self._log, self._workers = log, workers
+    def __init__(self, log: EngineLog, workers: Workers, time_scale: float) -> None:
+        self._log, self._workers, self._scale = log, workers, time_scale
 
     def by_scheduler(self, error: str, at: Point) -> NoReturn:
         """Die of a scheduler's exception: it signals the launcher, which kills the tree and itself."""
@@ -100,9 +102,9 @@ class Dying:
                 "Received sigquit from a child process. It usually means the child failed."
             )  # fmt: skip
         else:
-            self._log.launcher(
-                f"SIGQUIT received. signum={signal.SIGQUIT.value}, frame=None. It usually means one child failed."
-            )
+            self._log.launcher("SIGQUIT received. signum=None, frame=None. It usually means one child failed.")
+            self._log.launcher("Sleeping 5 seconds before crash diagnostics to let GPU activity settle.")
+            time.sleep(DIAGNOSTICS_S * self._scale)  # the whole process is silent meanwhile, as SGLang's is
         pid = os.getpid()
         self._log.launcher(f"kill_process_tree called: parent_pid={pid}, include_parent=True, pid={pid}")
         self._workers.kill()

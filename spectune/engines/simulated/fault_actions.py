@@ -39,7 +39,7 @@ class FaultActions:
         self.at: Point = "startup"
         self._launch, self._fired, self._log, self._workers = launch, fired, log, workers
         self._scheduler, self._address, self._scale, self._watchdog_s = scheduler, address, time_scale, watchdog_s
-        self._dying = Dying(log, workers)
+        self._dying = Dying(log, workers, time_scale)
 
     async def starting(self, at: Point) -> None:
         """Meet the faults of a point of the start."""

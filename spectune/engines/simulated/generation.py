@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice
@@ -31,7 +32,7 @@ class Generation:
         cached_tokens: Prompt tokens found in the prefix cache.
         completed: Tokens so far.
         verifies: Cycles so far.
-        histogram: Index i counts the verifies with exactly i drafts right.
+        histogram: Index i counts the verifies with exactly i drafts right; it ends with the most there were.
         gone: Whether the client has gone.
     """
 
@@ -50,6 +51,7 @@ class Generation:
     finish: Finish | None = None
 
     def __post_init__(self) -> None:
+        self._arrived, self._latency_s = time.monotonic(), 0.0
         garbage = self.number is not None and self.launch.fault("garbage_output", self.number) is not None
         self._source = tokens.greedy(self.input_ids, self.launch.number if garbage else None)
         self._ids: list[int] = []
@@ -58,8 +60,6 @@ class Generation:
         self._survivals: tuple[float, ...] = ()
         self._zero = self.number is not None and self.launch.fault("zero_acceptance", self.number) is not None
         self._aborts = self.number is not None and self.launch.aborts(self.number)
-        if self.launch.setup.speculative:
-            self.histogram = [0] * (self.launch.setup.depth + 1)
 
     @property
     def held_tokens(self) -> int:
@@ -81,6 +81,7 @@ class Generation:
         if self.launch.setup.speculative:
             correct = self._drawn()
             self.verifies += 1
+            self.histogram += [0] * (correct + 1 - len(self.histogram))
             self.histogram[correct] += 1
         self._advance(1 + correct)
         if self._aborts:
@@ -88,12 +89,18 @@ class Generation:
             self.finish = {"type": "abort", "message": message, "status_code": 500, "err_type": "InternalServerError"}
         return correct
 
-    def payload(self) -> bytes:
-        """Return the JSON of the answer so far; SGLang repeats all of it in every chunk."""
+    def payload(self, at: float) -> bytes:
+        """Return the JSON of the answer so far; SGLang repeats all of it in every chunk.
+
+        Args:
+            at: When it is due, on the monotonic clock.
+        """
+        if self.finish is not None:
+            self._latency_s = at - self._arrived
         return orjson.dumps(self.answer())
 
     def answer(self) -> dict[str, Any]:
-        """Return the answer so far."""
+        """Return the answer so far; what is counted over the whole request stands in the last one alone."""
         return {
             "text": self._text,
             "output_ids": self._ids,
@@ -121,6 +128,7 @@ class Generation:
         return sum(self._draws[at] < survival for survival in self._survivals)
 
     def _meta_info(self) -> dict[str, Any]:
+        cached = self.cached_tokens
         meta: dict[str, Any] = {
             "id": self.request_id,
             "finish_reason": self.finish,
@@ -129,12 +137,21 @@ class Generation:
             "num_retractions": 0,
             "reasoning_tokens": 0,
             "completion_tokens": self.completed,
-            "cached_tokens": self.cached_tokens,
+            "cached_tokens": cached,
+            "cached_tokens_details": {"device": cached, "host": 0} if cached else None,
+            "dp_rank": None,
+        }
+        return meta if self.finish is None else meta | self._totals()
+
+    def _totals(self) -> dict[str, Any]:
+        totals: dict[str, Any] = {
+            "weight_versions": [{"version": "default", "start": 0, "end": self.completed}],
+            "e2e_latency": self._latency_s,
         }
         proposed = self.verifies * (self.launch.setup.num_draft_tokens - 1)
         if proposed > 0:
             correct = self.correct_drafts
-            meta |= {
+            totals |= {
                 "spec_accept_rate": correct / proposed,
                 "spec_accept_length": self.completed / self.verifies,
                 "spec_num_correct_drafts": correct,
@@ -142,4 +159,4 @@ class Generation:
                 "spec_verify_ct": self.verifies,
                 "spec_correct_drafts_histogram": self.histogram,
             }
-        return meta
+        return totals

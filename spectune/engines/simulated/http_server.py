@@ -55,11 +55,10 @@ class EngineHttp:
         """Ids of the requests that have not been answered to their end."""
         return sorted(self._open)
 
-    async def answered(self, patience_s: float) -> bool:
-        """Wait at most so long for the last answer; returns whether all have been given."""
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._all_answered.wait(), patience_s)
-        return not self._open
+    async def answered(self) -> None:
+        """Wait for the last answer."""
+        while self._open:
+            await self._all_answered.wait()
 
     async def generate_once(self, input_ids: list[int], tokens: int) -> None:
         """Let the engine generate for itself: its warm-up and its health checks."""
@@ -82,7 +81,7 @@ class EngineHttp:
             "/v1/models": self._models,
             "/flush_cache": self._flush,
         }
-        routes = [web.get(path, handler) for path, handler in get.items()]
+        routes = [web.get(path, handler, allow_head=False) for path, handler in get.items()]
         return [
             *routes,
             web.post("/flush_cache", self._flush),
@@ -92,7 +91,10 @@ class EngineHttp:
 
     @web.middleware
     async def _logged(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        response = await handler(request)
+        try:
+            response = await handler(request)
+        except (web.HTTPNotFound, web.HTTPMethodNotAllowed) as error:
+            response = _json({"detail": error.reason}, status=error.status)
         if request.path.startswith("/get_"):
             new = request.path.replace("/get_", "/")
             self._log.launcher(
@@ -140,7 +142,7 @@ class EngineHttp:
         try:
             patience = float(request.query.get("timeout", 0.0))
         except ValueError:
-            return _bad_body("timeout must be a number")
+            return _json(BadBody("timeout must be a number").content, status=400)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._scheduler.emptied.wait(), patience)
         if not self._scheduler.idle:
@@ -158,13 +160,12 @@ class EngineHttp:
         try:
             raw = parse(await request.read())
         except BadBody as error:
-            return _bad_body(str(error))
-        streamed = bool(raw.get("stream"))
+            return _json(error.content, status=400)
         try:
             body = read(raw, self._information.limits, self._classes)
         except BadRequest as error:
             self._log.launcher(f"[http_server] Error: {error}")
-            if streamed:
+            if raw.get("stream"):
                 return await EventStream.refuse(request, str(error))
             return _json({"error": {"message": str(error)}}, status=400)
         first, self._count = self._count, self._count + len(body.asks)
@@ -230,8 +231,3 @@ class EngineHttp:
 
 def _json(content: Any, status: int = 200) -> web.Response:
     return web.Response(body=orjson.dumps(content), status=status, content_type="application/json")
-
-
-def _bad_body(message: str) -> web.Response:
-    error = {"object": "error", "message": message, "type": "Bad Request", "param": None, "code": 400}
-    return _json(error, status=400)

@@ -15,6 +15,7 @@ from spectune.engines.simulated.requests import Limits
 from spectune.engines.simulated.scheduler_statistics import Statistics
 
 CONTEXT = 262_144  # tokens, of a model whose config nobody has
+_GRAPHS = ("prefill", "decode", "target_verify", "draft_prefill", "draft_decode", "draft_extend")
 
 
 @dataclass
@@ -26,7 +27,7 @@ class Information:
         launch: Its model.
         words: The command line as given.
         limits: How long requests may be.
-        startup_s: What took how long, by SGLang's names.
+        startup_s: What took how long: `load_weight`, and the graphs by what they are captured for.
     """
 
     command: Command
@@ -47,7 +48,7 @@ class Information:
             "max_total_num_tokens": self.launch.kv_tokens,
             "max_req_input_len": self.limits.prompt,
             "kv_events": None,
-            "startup_time": self.startup_s,
+            "startup_time": self.startup_times(),
             "internal_states": [{**resolved, **self._state(statistics)}],
             "version": SHIPPED_VERSION,
             "frontend": "python",
@@ -80,6 +81,17 @@ class Information:
         }
         return {"object": "list", "data": [card]}
 
+    def startup_times(self) -> dict[str, Any]:
+        """Return how long the start took, in SGLang's parts; those a profile says nothing of take no time."""
+        seconds = self.startup_s
+        return {
+            "load_weight": seconds.get("load_weight", 0.0),
+            "kv_cache_allocation": 0.0,
+            "scheduler_e2e": sum(seconds.values()),
+            "cuda_graph": {phase: seconds.get(phase, 0.0) for phase in _GRAPHS},
+            "tokenizer_e2e": sum(seconds.values()),
+        }
+
     @property
     def name(self) -> str:
         """The name the model is served under."""
@@ -87,20 +99,21 @@ class Information:
 
     def _resolved(self) -> dict[str, Any]:
         fields: Mapping[str, Any] = self.command.resolved
-        graphs = {"decode": fields.get("decode_cuda_graph"), "prefill": fields.get("prefill_cuda_graph")}
-        hidden = {"decode_cuda_graph", "prefill_cuda_graph"}
-        plain = {name: value for name, value in fields.items() if name not in hidden}
+        graphs = {
+            phase: {key: value for key, value in fields.get(f"{phase}_cuda_graph", {}).items() if key != "n_bs"}
+            for phase in ("decode", "prefill")
+        }
+        plain = {name: value for name, value in fields.items() if not name.endswith("_cuda_graph")}
         plain.setdefault("speculative_algorithm", None)
         return {**plain, "cuda_graph_config": graphs}
 
     def _state(self, statistics: Statistics) -> dict[str, Any]:
         setup, file = self.launch.setup, self.launch.profile.file
         graphs_gb = memory.graphs_gb(file, setup) if setup.captured else 0.0
-        phase = "target_verify" if setup.speculative else "decode"
         kv_gb = self.launch.kv_tokens * file.target.kv_mb_per_token / memory.MB_PER_GB
         state: dict[str, Any] = {
             "world_size": int(self.command.resolved.get("tp_size") or 1),
-            "startup_time": self.startup_s,
+            "startup_time": self.startup_times(),
             "effective_max_running_requests_per_dp": self.launch.most_running,
             "last_gen_throughput": statistics.last_throughput,
             "memory_usage": {
@@ -108,7 +121,8 @@ class Information:
                 "kvcache": round(kv_gb, 3),
                 "startup_available": file.gpu.memory_gb,
                 "token_capacity": self.launch.kv_tokens,
-                "graph": {phase: round(graphs_gb, 3)},
+                "token_capacity_swa": None,
+                "graph": {phase: round(graphs_gb, 3) if phase == setup.verifying else 0.0 for phase in _GRAPHS},
             },
             "decode_cuda_graph_bs": list(setup.captured),
             "decode_cuda_graph_memory_gb": round(graphs_gb, 3),

@@ -27,7 +27,8 @@ def weights_fit(profile: ProfileFile, setup: Setup) -> bool:
 def kv_tokens(profile: ProfileFile, setup: Setup) -> int:
     """Return the capacity of the KV cache in tokens; 0 when the weights do not fit."""
     rest_mb = MB_PER_GB * (static_gb(profile, setup) - weights_gb(profile, setup))
-    return max(0, int(rest_mb / profile.target.kv_mb_per_token + 1e-9))
+    fitting = max(0, int(rest_mb / profile.target.kv_mb_per_token + 1e-9))
+    return fitting if setup.max_tokens is None else min(fitting, setup.max_tokens)
 
 
 def graphs_gb(profile: ProfileFile, setup: Setup) -> float:

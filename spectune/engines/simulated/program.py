@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
-import signal
 import sys
 from collections.abc import Mapping, Sequence
 
 from aiohttp import web
 
 from spectune.engines.simulated.command import Command, CommandRefused
-from spectune.engines.simulated.failing import STARTING, Dying, EngineEnded, address_in_use
+from spectune.engines.simulated.ending import Ending
+from spectune.engines.simulated.failing import Dying, EngineEnded, address_in_use
 from spectune.engines.simulated.fault_actions import WATCHDOG_S, FaultActions
 from spectune.engines.simulated.faults import FiredInFile
 from spectune.engines.simulated.http_server import EngineHttp
@@ -28,7 +28,6 @@ from spectune.engines.simulated.starting import Starting
 from spectune.engines.simulated.workers import Workers, worker_environment
 
 WATCH_S = 0.05
-DRAIN_POLL_S = 5.0
 WARMUP_TOKENS = 8
 DEFAULT_HOST, DEFAULT_PORT, DECODE_LOG_INTERVAL = "127.0.0.1", 30000, 40
 _USAGE = "usage: sglang serve [-h] --model-path MODEL_PATH ...\n"
@@ -70,6 +69,14 @@ def _refuse(refused: CommandRefused) -> int:
     return refused.exit_code
 
 
+def _timings(times: Mapping[str, float | Mapping[str, float]]) -> str:
+    """Write durations as SGLang does, those of one phase in braces."""
+    return ", ".join(
+        f"{name}={{{_timings(part)}}}" if isinstance(part, Mapping) else f"{name}={part:.2f}"
+        for name, part in times.items()
+    )
+
+
 async def _run(
     command: Command,
     launch: SimulatedLaunch,
@@ -104,7 +111,7 @@ class _Engine:
         self._greet(words)
         self._workers = Workers(ranks, worker_environment(command.resolved, command.env))
         cache = PrefixCache(enabled=not arguments.get("disable-radix-cache"))
-        limits = Limits(int(arguments.get("context-length") or CONTEXT), launch.kv_tokens)
+        limits = Limits.of(command.setup, int(arguments.get("context-length") or CONTEXT), launch.kv_tokens)
         self._information = Information(command, launch, words, limits)
         interval = int(arguments.get("decode-log-interval", DECODE_LOG_INTERVAL))
         self._scheduler = Scheduler(launch, self._log, cache, time_scale=time_scale, log_interval=interval)
@@ -115,13 +122,14 @@ class _Engine:
         self._scheduler.on_point(self._faults.serving)
         self._http = EngineHttp(self._scheduler, self._information, cache, self._log)
         self._http.address = self._address
-        self._stopping = asyncio.Event()
+        self._ending = Ending(
+            self._http, self._faults, self._workers, self._log, env=command.env, time_scale=time_scale
+        )
 
     async def run(self) -> int:
         """Start, serve, and end; returns the exit code."""
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGTERM, self._terminated)
-        loop.add_signal_handler(signal.SIGINT, self._interrupted)
+        self._ending.listen()
         tasks = [loop.create_task(one) for one in (self._live(), self._watch_workers(), self._scheduler.run())]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -149,18 +157,18 @@ class _Engine:
 
     async def _live(self) -> None:
         """Go through the whole life of the engine."""
-        dying = Dying(self._log, self._workers)
+        dying = Dying(self._log, self._workers, self._scale)
         await Starting(self._information, self._faults, dying, self._log, self._scale).run()
         runner = web.AppRunner(self._http.app, access_log=None, handler_cancellation=True, shutdown_timeout=1.0)
         await runner.setup()
         try:
             await self._listen(runner, dying)
             await self._become_ready()
-            await self._stopping.wait()
-            await self._drain()
+            await self._ending.begun.wait()
+            await self._ending.answer_the_last()
         finally:
             await runner.cleanup()
-        self._log.launcher(f"INFO:     Finished server process [{os.getpid()}]")
+        self._ending.say_goodbye()
 
     async def _listen(self, runner: web.AppRunner, dying: Dying) -> None:
         self._log.launcher(f"INFO:     Started server process [{os.getpid()}]")
@@ -177,8 +185,7 @@ class _Engine:
         if not self._command.arguments.get("skip-server-warmup"):
             await self._http.generate_once([1, 2, 3, 4], WARMUP_TOKENS)
         self._scheduler.busy_s = 0.0  # the noise of a launch begins with its clients
-        times = ", ".join(f"{name}={seconds:.2f}" for name, seconds in self._information.startup_s.items())
-        self._log.launcher(f"Engine startup timings (s): {times}")
+        self._log.launcher(f"Engine startup timings (s): {_timings(self._information.startup_times())}")
         self._faults.at = "warmup"
         self._http.ready = True
         self._log.launcher("The server is fired up and ready to roll!")
@@ -187,42 +194,5 @@ class _Engine:
         while True:
             await asyncio.sleep(WATCH_S)
             lost = self._workers.dead()
-            if lost is not None and not self._stopping.is_set():
+            if lost is not None and not self._ending.begun.is_set():
                 raise EngineEnded(self._faults.lost(*lost))
-
-    def _terminated(self) -> None:
-        if self._faults.ignores_sigterm:
-            self._log.launcher("SIGTERM received and ignored (simulated fault)")
-            return
-        if self._faults.at in STARTING:  # SGLang has no handler yet
-            self._die_of(signal.SIGTERM)
-        self._log.launcher("SIGTERM received. signum=None frame=None. Draining requests and shutting down...")
-        self._stopping.set()
-
-    def _interrupted(self) -> None:
-        """Let a first Ctrl-C drain like SIGTERM; a second one, or one during the start, ends it at once."""
-        if self._stopping.is_set() or self._faults.at in STARTING:
-            self._die_of(signal.SIGINT)
-        self._stopping.set()
-
-    def _die_of(self, number: signal.Signals) -> None:
-        """End as a process without a handler would."""
-        self._workers.kill()
-        signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
-
-    async def _drain(self) -> None:
-        """End after the last running request, or at once when that is wished."""
-        self._http.ready = False
-        await self._faults.ending()
-        while True:
-            if self._command.env.get("SGL_FORCE_SHUTDOWN", "").lower() in {"1", "true"}:
-                self._log.launcher("Signal SIGTERM received while force shutdown flag set. Force exiting.")
-                return
-            left = self._http.open_requests
-            self._log.launcher(
-                f"Gracefully exiting... Remaining number of requests {len(left)}. "
-                f"Remaining requests remaining_rids={left}."
-            )
-            if not left or await self._http.answered(DRAIN_POLL_S):
-                return

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
-from spectune.engines.simulated import tokens
+from spectune.engines.simulated import sampling, tokens
+from spectune.engines.simulated.setup import Setup
 
 DEFAULT_NEW_TOKENS = 128
 _RESERVED = 6  # tokens of the KV cache that no prompt gets
@@ -16,6 +16,20 @@ _RESERVED = 6  # tokens of the KV cache that no prompt gets
 
 class BadBody(ValueError):
     """The body is not a request at all; HTTP 400 whatever the client wanted."""
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """What is answered."""
+        return {"object": "error", "message": str(self), "type": "Bad Request", "param": None, "code": 400}
+
+
+class BadSampling(BadBody):
+    """A sampling parameter has a wrong name or type, which SGLang says in a form of its own."""
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """What is answered."""
+        return {"error": str(self)}
 
 
 class BadRequest(ValueError):
@@ -29,10 +43,19 @@ class Limits:
     Attributes:
         context: Prompt and answer together.
         kv: Capacity of the KV cache.
+        drafts: Kept free of the context for a request's drafts, which take the slots of its next tokens.
     """
 
     context: int
     kv: int
+    drafts: int = 0
+
+    @classmethod
+    def of(cls, setup: Setup, context: int, kv: int) -> Limits:
+        """Return the limits of a launch; only the EAGLE family keeps slots for drafts (0.5.23, managers/utils.py)."""
+        eagle = setup.algorithm in {"EAGLE", "EAGLE3", "FROZEN_KV_MTP"}
+        drafts = max(setup.eagle_topk * setup.num_steps, setup.num_draft_tokens)
+        return cls(context, kv, drafts if eagle else 0)
 
     @property
     def prompt(self) -> int:
@@ -60,10 +83,11 @@ class Body:
 
 
 def parse(data: bytes) -> dict[str, Any]:
-    """Read a JSON object.
+    """Read a JSON object with fields of the right types.
 
     Raises:
         BadBody: It is none.
+        BadSampling: Its sampling parameters are none.
     """
     try:
         body = orjson.loads(data)
@@ -71,9 +95,26 @@ def parse(data: bytes) -> dict[str, Any]:
         raise BadBody(f"[{{'type': 'json_invalid', 'loc': ('body',), 'msg': 'JSON decode error: {error}'}}]") from None
     if not isinstance(body, dict):
         raise BadBody(f"the body must be a JSON object, but got a {type(body).__name__}")
-    for name, kind in (("stream", bool), ("sampling_params", (dict, list)), ("rid", (str, list))):
-        if body.get(name) is not None and not isinstance(body[name], kind):
-            raise BadBody(f"{name} has the wrong type: {type(body[name]).__name__}")
+    if not isinstance(body.get("stream", False), bool):
+        raise BadBody(f"stream has the wrong type: {type(body['stream']).__name__}")
+    for name, kinds, of in (
+        ("sampling_params", (dict, list), dict),
+        ("rid", (str, list), str),
+        ("text", (str, list), str),
+        ("input_ids", (list,), (int, list)),
+    ):
+        value = body.get(name)
+        if value is None:
+            continue
+        if not isinstance(value, kinds):
+            raise BadBody(f"{name} has the wrong type: {type(value).__name__}")
+        wrong = [one for one in value if not isinstance(one, of)] if isinstance(value, list) else []
+        if wrong:
+            raise BadBody(f"{name} has an element of the wrong type: {type(wrong[0]).__name__}")
+    parameters = body.get("sampling_params") or {}
+    for each in parameters if isinstance(parameters, list) else [parameters]:
+        if complaint := sampling.wrong_type(each):
+            raise BadSampling(complaint)
     return body
 
 
@@ -81,7 +122,7 @@ def read(body: dict[str, Any], limits: Limits, classes: tuple[str, ...]) -> Body
     """Check a request and take it apart.
 
     Args:
-        body: The JSON object.
+        body: What `parse` returned.
         limits: Of the engine.
         classes: Prompt classes a prompt may carry.
 
@@ -93,33 +134,29 @@ def read(body: dict[str, Any], limits: Limits, classes: tuple[str, ...]) -> Body
     each = params if isinstance(params, list) else [params] * len(prompts)
     if len(each) != len(prompts):
         raise BadRequest(f"there are {len(prompts)} prompts but {len(each)} sampling_params")
-    samples = int(_number(each[0], "n", 1)) if each else 1
-    if samples < 1:
-        raise BadRequest(f"n must be at least 1, got {samples}.")
-    rids = body.get("rid")
+    samples = max(1, each[0].get("n") or 1) if each else 1
+    names = _names(body.get("rid"), len(prompts), listed=listed)
     asks = []
-    for index, (ids, sampling) in enumerate(zip(prompts, each, strict=True)):
-        rid = rids[index] if isinstance(rids, list) and index < len(rids) else rids if not listed else None
+    for ids, parameters, name in zip(prompts, each, names, strict=True):
         label = tokens.class_of(ids, classes) or _label(body)
+        length = _length(ids, parameters, limits)
         for sample in range(samples):
-            name = f"{rid}_{sample}" if isinstance(rid, str) and samples > 1 else rid
-            asks.append(Ask(ids, _length(ids, sampling, limits), name if isinstance(name, str) else None, label))
-    return Body(tuple(asks), bool(body.get("stream")), listed or samples > 1)
+            own = f"{name}_{sample}" if name is not None and samples > 1 else name
+            asks.append(Ask(ids, length, own, label))
+    return Body(tuple(asks), body.get("stream", False), listed or samples > 1)
 
 
 def _prompts(body: dict[str, Any]) -> tuple[list[list[int]], bool]:
-    """Return the prompts as ids, and whether they came as a list."""
+    """Return the prompts as ids, and whether they came as a list; where both are given, the ids count."""
     text, ids = body.get("text"), body.get("input_ids")
-    if (text is None) == (ids is None):
-        raise BadRequest("Either text, input_ids or input_embeds should be provided.")
-    if text is not None:
+    if ids is None:
+        if text is None:
+            raise BadRequest("Either text, input_ids or input_embeds should be provided.")
         texts = text if isinstance(text, list) else [text]
-        if not texts or not all(isinstance(one, str) for one in texts):
-            raise BadRequest("text must be a string or a non-empty list of strings")
         if "" in texts:
             raise BadRequest("texts cannot be empty and tokenizer must be initialized")
         return [tokens.encode(one) for one in texts], isinstance(text, list)
-    if not isinstance(ids, list) or not ids:
+    if not ids:
         raise BadRequest("input_ids cannot be empty.")
     listed = isinstance(ids[0], list)
     prompts = ids if listed else [ids]
@@ -129,24 +166,30 @@ def _prompts(body: dict[str, Any]) -> tuple[list[list[int]], bool]:
     return prompts, listed
 
 
-def _length(ids: list[int], sampling: Any, limits: Limits) -> int:
+def _names(rid: str | list[str] | None, prompts: int, *, listed: bool) -> list[str | None]:
+    """Return the name of each prompt's request as the client gives it."""
+    if isinstance(rid, list):
+        if len(rid) != prompts:
+            raise BadRequest("The specified rids length mismatch with the batch_size for batch processing.")
+        return list(rid)
+    if rid is None or not listed:
+        return [rid] * prompts
+    return [f"{rid}_{index}" for index in range(prompts)]
+
+
+def _length(ids: list[int], parameters: dict[str, Any], limits: Limits) -> int:
     """Check one prompt against the limits; returns how many tokens it gets."""
-    if not isinstance(sampling, dict):
-        raise BadRequest("sampling_params must be an object")
-    temperature = _number(sampling, "temperature", 1.0)
-    if temperature < 0:
-        raise BadRequest(f"temperature must be a non-negative finite number, got {temperature}.")
-    asked = int(_number(sampling, "max_new_tokens", DEFAULT_NEW_TOKENS))
-    if asked < 0:
-        raise BadRequest(f"max_new_tokens must be at least 0, got {asked}.")
-    if len(ids) >= limits.context:
+    if complaint := sampling.out_of_range(parameters):
+        raise BadRequest(complaint)
+    asked, taken = parameters.get("max_new_tokens"), len(ids) + limits.drafts
+    if taken >= limits.context:
         raise BadRequest(
-            f"The input ({len(ids)} tokens) is longer than the model's context length ({limits.context} tokens)."
+            f"The input ({taken} tokens) is longer than the model's context length ({limits.context} tokens)."
         )
-    if sampling.get("max_new_tokens") is not None and len(ids) + asked > limits.context:
+    if asked is not None and taken + asked > limits.context:
         raise BadRequest(
             f"Requested token count exceeds the model's maximum context length of {limits.context} tokens. You "
-            f"requested a total of {len(ids) + asked} tokens: {len(ids)} tokens from the input messages and {asked} "
+            f"requested a total of {taken + asked} tokens: {taken} tokens from the input messages and {asked} "
             "tokens for the completion. Please reduce the number of tokens in the input messages or the completion to "
             "fit within the limit."
         )
@@ -155,16 +198,7 @@ def _length(ids: list[int], sampling: Any, limits: Limits) -> int:
             f"Input length ({len(ids)} tokens) exceeds the maximum allowed length ({limits.prompt} tokens). Use a "
             "shorter input or enable --allow-auto-truncate."
         )
-    return max(1, min(asked, limits.prompt + _RESERVED - len(ids) - 1))
-
-
-def _number(sampling: Any, name: str, default: float) -> float:
-    value = sampling.get(name) if isinstance(sampling, dict) else None
-    if value is None:
-        return default
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise BadRequest(f"{name} must be a finite number, got {value!r}.")
-    return value
+    return min(DEFAULT_NEW_TOKENS if asked is None else asked, limits.prompt + _RESERVED - len(ids) - 1)
 
 
 def _label(body: dict[str, Any]) -> str | None:

@@ -181,7 +181,7 @@ class Scheduler:
 
     async def _deliver(self, batch: list[Generation], due: float) -> None:
         """Write everything beforehand, wait, and hand all chunks over at the moment they are due."""
-        ready = [(one, one.payload()) for one in batch if not one.gone]
+        ready = [(one, one.payload(due)) for one in batch if not one.gone]
         await self._until(due)
         if self._stopped:
             await asyncio.Event().wait()  # in a hang, what was computed never arrives

@@ -32,6 +32,7 @@ class Setup:
         captured: Batch sizes with a decode graph, ascending; empty when decode graphs are off.
         mem_fraction: Share of GPU memory for weights and KV cache.
         max_running: Requests that may run at once.
+        max_tokens: Tokens the KV cache may hold at most, None without a limit.
         ranks: GPUs it asks for.
         values: What conditions look at: argument names, `env.NAME`, `speculation`, `launch`.
     """
@@ -44,6 +45,7 @@ class Setup:
     captured: tuple[int, ...]
     mem_fraction: float
     max_running: int
+    max_tokens: int | None
     ranks: int
     values: Mapping[str, Value]
 
@@ -51,6 +53,11 @@ class Setup:
     def speculative(self) -> bool:
         """Whether it speculates."""
         return self.algorithm is not None
+
+    @property
+    def verifying(self) -> str:
+        """What SGLang calls the forwards of the target after the prefill."""
+        return "target_verify" if self.speculative else "decode"
 
     @property
     def depth(self) -> int:
@@ -89,6 +96,7 @@ class Setup:
             captured=captured(decode.get("bs") or (), running) if graphs else (),
             mem_fraction=float(resolved["mem_fraction_static"]),
             max_running=running,
+            max_tokens=int(resolved["max_total_tokens"]) if resolved.get("max_total_tokens") else None,
             ranks=math.prod(int(resolved.get(f"{kind}_size") or 1) for kind in ("tp", "pp", "dp")),
             values=_values(resolved, decode if graphs else {}, env, name is not None, launch),
         )

@@ -66,7 +66,7 @@ class Starting:
             f"avail mem={free_gb:.2f} GB"
         )
         seconds = self._file.startup.capture_s_per_graph * len(setup.captured)
-        await self._work("cuda_graph", seconds)
+        await self._work(self._setup.verifying, seconds)
         if not memory.graphs_fit(self._file, setup):
             self._dying.by_scheduler(error_of("oom", "capture"), "capture")
         used = memory.graphs_gb(self._file, setup)

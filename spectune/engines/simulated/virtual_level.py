@@ -112,7 +112,7 @@ class VirtualLevel:
         times = (self.cycle_ends_s[start : start + cycles] - self.began_s).tolist()
         first_s = float(self.cycle_begins_s[start] - self.began_s)
         correct = self.correct[index, :cycles]
-        histogram = np.bincount(correct, minlength=self.depth + 1).tolist() if self.depth else []
+        histogram = np.bincount(correct).tolist() if self.depth else []
         aborted, classes = bool(self.aborted[index]), self.loop.classes
         number = self.first + index
         return VirtualRequest(

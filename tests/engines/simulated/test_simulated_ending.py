@@ -105,7 +105,7 @@ def test_a_second_interrupt_does_not_wait(tmp_path: Path) -> None:
         connection.request("POST", "/generate", body, {"Content-Type": "application/json"})
         running.wait_for(lambda: running.log.count("Prefill batch") == 2)
         running.process.send_signal(signal.SIGINT)
-        running.wait_for(lambda: "Remaining number of requests 1" in running.log)
+        running.wait_for(lambda: "Waiting for connections to close" in running.log)
         running.process.send_signal(signal.SIGINT)
         assert running.ended() == -signal.SIGINT
         connection.close()
