@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+
 import pytest
+from engine_lives import Lives, Program
 
 from spectune.engines.cpu_reference import Runtime, install
 
@@ -11,3 +15,23 @@ from spectune.engines.cpu_reference import Runtime, install
 def cpu_runtime() -> Runtime:
     """The cpu-reference runtime in `$SPECTUNE_HOME`; the first use on a machine installs it."""
     return install()
+
+
+@pytest.fixture(scope="session")
+def real_lives(cpu_runtime: Runtime, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lives]:
+    """The launches of the real engine that tests share."""
+    program = Program(
+        (str(cpu_runtime.python), "-m", "sglang.launch_server"),
+        os.environ | cpu_runtime.env | {"CONTRACT_MARK": "visible"},
+        {
+            **cpu_runtime.args,
+            "model-path": "target",
+            "dtype": "float32",
+            "context-length": 2048,
+            "decode-log-interval": 5,
+        },
+        cpu_runtime.models,
+    )
+    lives = Lives(program, tmp_path_factory.mktemp("real"))
+    yield lives
+    lives.close()

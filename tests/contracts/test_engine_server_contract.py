@@ -1,0 +1,403 @@
+"""What both the real SGLang and the simulated engine do, seen from outside: endpoints, answers, log lines, endings."""
+
+from __future__ import annotations
+
+import http.client
+import itertools
+import json
+import re
+import signal
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from engine_lives import Answer, Life, Lives, Running
+
+NONE = type(None)
+META: Mapping[str, tuple[type, ...]] = {
+    "id": (str,),
+    "finish_reason": (dict, NONE),
+    "prompt_tokens": (int,),
+    "weight_version": (str,),
+    "num_retractions": (int,),
+    "reasoning_tokens": (int,),
+    "completion_tokens": (int,),
+    "cached_tokens": (int,),
+    "cached_tokens_details": (dict, NONE),
+    "dp_rank": (NONE,),
+}
+FINISHED: Mapping[str, tuple[type, ...]] = {"weight_versions": (list,), "e2e_latency": (float,)}
+SPECULATED: Mapping[str, tuple[type, ...]] = {
+    "spec_accept_rate": (float,),
+    "spec_accept_length": (float,),
+    "spec_num_correct_drafts": (int,),
+    "spec_num_proposed_drafts": (int,),
+    "spec_verify_ct": (int,),
+    "spec_correct_drafts_histogram": (list,),
+}
+STAMPED_BY_SOME = {"response_sent_to_client_ts"}
+SERVER_INFO: Mapping[str, tuple[type, ...]] = {
+    "model_path": (str,),
+    "speculative_algorithm": (str,),
+    "speculative_num_steps": (int,),
+    "speculative_eagle_topk": (int,),
+    "speculative_num_draft_tokens": (int,),
+    "speculative_draft_model_path": (str,),
+    "max_running_requests": (int,),
+    "mem_fraction_static": (float,),
+    "chunked_prefill_size": (int,),
+    "page_size": (int,),
+    "attention_backend": (str,),
+    "tp_size": (int,),
+    "cuda_graph_config": (dict,),
+    "launch_command": (str,),
+    "status": (str,),
+    "max_total_num_tokens": (int,),
+    "max_req_input_len": (int,),
+    "startup_time": (dict,),
+    "internal_states": (list,),
+    "kv_events": (NONE,),
+    "version": (str,),
+    "frontend": (str,),
+    "host": (str,),
+    "port": (int,),
+}
+STATE: Mapping[str, tuple[type, ...]] = {
+    "world_size": (int,),
+    "startup_time": (dict,),
+    "effective_max_running_requests_per_dp": (int,),
+    "last_gen_throughput": (float,),
+    "memory_usage": (dict,),
+    "decode_cuda_graph_bs": (list,),
+    "decode_cuda_graph_memory_gb": (float,),
+    "avg_spec_accept_length": (float,),
+}
+MODEL_INFO: Mapping[str, tuple[type, ...]] = {
+    "model_path": (str,),
+    "served_model_name": (str,),
+    "tokenizer_path": (str,),
+    "is_generation": (bool,),
+    "preferred_sampling_params": (NONE,),
+    "weight_version": (str,),
+}
+
+OBJECT, MESSAGE, WORDS = "object", "message", "words"  # the three forms in which SGLang says no
+REFUSALS: tuple[tuple[Any, str, str], ...] = (
+    (b"{nonsense", OBJECT, "JSON decode error"),
+    (b'{"text": "\xff\xfe"}', OBJECT, "JSON decode error"),
+    (b"[1, 2]", OBJECT, ""),
+    ({"text": 5}, OBJECT, "text"),
+    ({"text": "x", "stream": "maybe"}, OBJECT, "stream"),
+    ({"text": "x", "stream": None}, OBJECT, "stream"),
+    ({"text": "x", "rid": 5}, OBJECT, "rid"),
+    ({"input_ids": ["a"]}, OBJECT, "input_ids"),
+    ({"text": "x", "sampling_params": "hot"}, OBJECT, "sampling_params"),
+    ({"text": "x", "sampling_params": {"max_new_tokens": "many"}}, WORDS, 'invalid type: string "many", expected i64'),
+    ({"text": "x", "sampling_params": {"max_new_tokens": 2.5}}, WORDS, "invalid type: floating point `2.5`"),
+    ({"text": "x", "sampling_params": {"temperature": True}}, WORDS, "invalid type: boolean `true`, expected f64"),
+    ({"text": "x", "sampling_params": {"nonsense": 1}}, WORDS, "unknown field `nonsense`, expected one of"),
+    ({}, MESSAGE, "Either text, input_ids or input_embeds should be provided."),
+    ({"input_ids": []}, MESSAGE, "input_ids cannot be empty."),
+    ({"input_ids": [5] * 3000}, MESSAGE, "The input (3004 tokens) is longer than the model's context length (2048 tok"),
+    ({"input_ids": [5], "sampling_params": {"max_new_tokens": 10**9}}, MESSAGE, "requested a total of 1000000005 tok"),
+    ({"text": "x", "sampling_params": {"max_new_tokens": -1}}, MESSAGE, "max_new_tokens must be at least 0, got -1."),
+    ({"text": "x", "sampling_params": {"temperature": -1}}, MESSAGE, "temperature must be a non-negative finite numb"),
+    ({"text": "x", "sampling_params": {"top_p": 7}}, MESSAGE, "top_p must be in (0, 1], got 7."),
+    ({"text": ["x", "y"], "rid": ["a"]}, MESSAGE, "The specified rids length mismatch with the batch_size"),
+)
+
+STAMP = r"^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?: TP\d+)?\] "
+GB = r"\d+\.\d\d GB"
+LINES = {
+    "arguments": r"server_args=\{.+\}$",
+    "load begins": rf"Load weight begin\. avail mem={GB}$",
+    "load ends": rf"Load weight end\. elapsed=\d+\.\d\d s, type=\w+, avail mem={GB}, mem usage={GB}\.$",
+    "memory": rf"Memory pool end\. avail mem={GB}$",
+    "sizes": r"max_total_num_tokens=16384, chunked_prefill_size=\d+, max_prefill_tokens=\d+, "
+    rf"max_running_requests=48, context_len=2048, available_[cg]pu_mem={GB}$",
+    "timings": r"Engine startup timings \(s\): load_weight=\d+\.\d\d, kv_cache_allocation=\d+\.\d\d, "
+    r"scheduler_e2e=\d+\.\d\d, cuda_graph=\{prefill=.*, target_verify=.*\}, tokenizer_e2e=\d+\.\d\d$",
+    "process": r"INFO:     Started server process \[\d+\]$",
+    "address": r"INFO:     Uvicorn running on http://127\.0\.0\.1:\d+ \(Press CTRL\+C to quit\)$",
+    "ready": r"The server is fired up and ready to roll!$",
+    "prefill": r"Prefill batch, #new-seq: \d+, #new-token: \d+, #cached-token: \d+, token usage: \d\.\d\d, "
+    r"#running-req: \d+, #queue-req: \d+, #pending-token: \d+, (?:cuda|cpu) graph: (?:True|False), "
+    r"input throughput \(token/s\): \d+\.\d\d$",
+    "decode": r"Decode batch, #running-req: \d+, #token: \d+, token usage: \d\.\d\d, accept len: \d\.\d\d, "
+    r"accept rate: \d\.\d\d, (?:cuda|cpu) graph: (?:True|False), gen throughput \(token/s\): \d+\.\d\d, "
+    r"#queue-req: \d+$",
+    "access": r'INFO:     127\.0\.0\.1:\d+ - "POST /generate HTTP/1\.1" 200 OK$',
+}
+CAPTURE = (
+    rf"Capture target (?:verify|decode) CUDA graph (?:begin\. backend=\w+, num_tokens_per_req=\d+, avail mem={GB}"
+    rf"|end\. bs=\[[\d, ]+\], elapsed=\d+\.\d\d s, mem usage={GB}, avail mem={GB}\.)$"
+)
+
+
+@pytest.fixture
+def served(lives: Lives) -> Running:
+    return lives.serving("eagle3-chain")
+
+
+def check(answer: Mapping[str, Any], *tables: Mapping[str, tuple[type, ...]]) -> None:
+    for name, kinds in itertools.chain.from_iterable(table.items() for table in tables):
+        assert name in answer, name
+        assert type(answer[name]) in kinds, (name, answer[name])
+
+
+def check_meta(meta: Mapping[str, Any], *tables: Mapping[str, tuple[type, ...]]) -> None:
+    check(meta, META, *tables)
+    assert meta.keys() - STAMPED_BY_SOME == {name for table in (META, *tables) for name in table}
+
+
+def body(tokens: int, **more: Any) -> dict[str, Any]:
+    prompt = {} if "text" in more or "input_ids" in more else {"input_ids": [5, 6, 7]}
+    return prompt | more | {"sampling_params": {"max_new_tokens": tokens, "temperature": 0, "ignore_eos": True}}
+
+
+def text(answer: Answer, form: str) -> str:
+    """The complaint, once its form has been checked."""
+    content = answer.json()
+    if form == OBJECT:
+        assert content.keys() == {"object", "message", "type", "param", "code"}
+        assert (content["object"], content["code"]) == ("error", 400)
+        return str(content["message"])
+    assert content.keys() == {"error"}
+    if form == WORDS:
+        assert isinstance(content["error"], str)
+        return content["error"]
+    assert content["error"].keys() == {"message"}
+    return str(content["error"]["message"])
+
+
+def begin(served: Running, tokens: int, *, stream: bool) -> http.client.HTTPConnection:
+    """Send a request on a connection of its own, without waiting for the answer."""
+    connection = http.client.HTTPConnection(*served.address, timeout=60)
+    connection.request(
+        "POST", "/generate", json.dumps(body(tokens, stream=stream)), {"Content-Type": "application/json"}
+    )
+    return connection
+
+
+def until_idle(served: Running) -> None:
+    deadline = time.monotonic() + 60
+    while served.post("/flush_cache", b"").status != 200:  # 400 as long as something runs
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+class TestEngineServer:
+    @pytest.mark.parametrize("path", ["/ready", "/health", "/health_generate"])
+    def test_it_is_well(self, served: Running, path: str) -> None:
+        answer = served.get(path)
+        assert (answer.status, answer.body) == (200, b"")
+
+    def test_an_answer(self, served: Running) -> None:
+        answer = served.post("/generate", body(40))
+        assert (answer.status, answer.kind) == (200, "application/json")
+        content = answer.json()
+        assert content.keys() == {"text", "output_ids", "meta_info"}
+        meta = content["meta_info"]
+        check_meta(meta, FINISHED, SPECULATED)
+        assert len(content["output_ids"]) == meta["completion_tokens"] == 40
+        assert meta["finish_reason"] == {"type": "length", "length": 40}
+        assert meta["prompt_tokens"] == 3
+        assert meta["weight_versions"] == [{"version": "default", "start": 0, "end": 40}]
+        assert meta["spec_num_proposed_drafts"] == 3 * meta["spec_verify_ct"]
+        assert meta["spec_accept_length"] == pytest.approx(40 / meta["spec_verify_ct"])
+        assert meta["spec_accept_rate"] == pytest.approx(
+            meta["spec_num_correct_drafts"] / meta["spec_num_proposed_drafts"]
+        )
+        histogram = meta["spec_correct_drafts_histogram"]
+        assert histogram[-1] > 0
+        assert sum(histogram) == meta["spec_verify_ct"]
+        assert sum(i * n for i, n in enumerate(histogram)) == meta["spec_num_correct_drafts"]
+
+    def test_a_stream_has_one_chunk_per_verify(self, served: Running) -> None:
+        answer = served.post("/generate", body(40, stream=True))
+        assert (answer.status, answer.kind) == (200, "text/event-stream")
+        *events, done = answer.events()
+        chunks = [json.loads(event) for event in events]
+        assert done == b"[DONE]"
+        for chunk in chunks[:-1]:
+            check_meta(chunk["meta_info"])
+            assert chunk["meta_info"]["finish_reason"] is None
+        last = chunks[-1]["meta_info"]
+        check_meta(last, FINISHED, SPECULATED)
+        assert len(chunks) == 1 + last["spec_verify_ct"]
+        assert [len(chunk["output_ids"]) for chunk in chunks] == [c["meta_info"]["completion_tokens"] for c in chunks]
+        assert chunks[0]["meta_info"]["completion_tokens"] == 1
+        assert last["completion_tokens"] == 40
+        assert all(b["text"].startswith(a["text"]) for a, b in itertools.pairwise(chunks))
+        assert chunks[-1]["output_ids"] == served.post("/generate", body(40)).json()["output_ids"]
+
+    def test_lists(self, served: Running) -> None:
+        answers = served.post("/generate", body(6, text=["one", "two"], rid="mine")).json()
+        assert [answer["meta_info"]["id"] for answer in answers] == ["mine_0", "mine_1"]
+        *events, done = served.post("/generate", body(6, text=["one", "two"], stream=True)).events()
+        assert done == b"[DONE]"
+        assert {json.loads(event)["index"] for event in events} == {0, 1}
+        assert served.post("/generate", {"text": []}).json() == []
+        assert (
+            len(served.post("/generate", {"text": "x", "sampling_params": {"max_new_tokens": 2, "n": 2}}).json()) == 2
+        )
+
+    def test_no_tokens_at_all(self, served: Running) -> None:
+        answer = served.post("/generate", body(0)).json()
+        assert (answer["text"], answer["output_ids"]) == ("", [])
+        assert answer["meta_info"]["finish_reason"] == {"type": "length", "length": 0}
+
+    def test_the_prefix_cache(self, served: Running) -> None:
+        until_idle(served)
+        prompt = list(range(20, 120))
+        answers = [served.post("/generate", body(2, input_ids=prompt)).json()["meta_info"] for _ in range(2)]
+        assert (answers[0]["cached_tokens"], answers[0]["cached_tokens_details"]) == (0, None)
+        assert 0 < answers[1]["cached_tokens"] < len(prompt)
+        assert answers[1]["cached_tokens_details"] == {"device": answers[1]["cached_tokens"], "host": 0}
+        for flush in (served.get("/flush_cache"), served.post("/flush_cache?timeout=2", b"")):
+            assert flush.status == 200
+            assert flush.body.startswith(b"Cache flushed.\n")
+        assert served.post("/generate", body(2, input_ids=prompt)).json()["meta_info"]["cached_tokens"] == 0
+        assert served.post("/flush_cache?timeout=soon", b"").status == 400
+
+    def test_what_it_says_of_itself(self, served: Running) -> None:
+        served.post("/generate", body(100))  # for a decode line, with which the lifetime means move
+        info, old = (served.get(path).json() for path in ("/server_info", "/get_server_info"))
+        check(info, SERVER_INFO)
+        assert info.keys() == old.keys()
+        (state,) = info["internal_states"]
+        check(state, STATE)
+        assert info["version"] == "0.5.23"
+        assert info["max_total_num_tokens"] == state["memory_usage"]["token_capacity"] == 16384
+        assert info["max_req_input_len"] == 2042
+        assert state["effective_max_running_requests_per_dp"] == 48
+        assert 1 <= state["avg_spec_accept_length"] <= 4
+        assert {"load_weight", "cuda_graph"} <= info["startup_time"].keys()
+        assert info["startup_time"]["cuda_graph"].keys() == state["memory_usage"]["graph"].keys()
+        assert {"backend", "max_bs", "bs"} <= info["cuda_graph_config"]["decode"].keys()
+        assert shown(info["launch_command"]) >= {"--speculative-num-steps", "--context-length"}
+
+    def test_its_model(self, served: Running) -> None:
+        model, old = (served.get(path).json() for path in ("/model_info", "/get_model_info"))
+        check(model, MODEL_INFO)
+        assert model == old
+        (card,) = served.get("/v1/models").json()["data"]
+        assert (card["id"], card["object"], card["max_model_len"]) == (model["served_model_name"], "model", 2048)
+
+    def test_it_does_not_flush_while_it_works(self, served: Running) -> None:
+        connection = begin(served, 1900, stream=True)
+        answer = connection.getresponse()
+        assert answer.read(10)
+        refused = served.post("/flush_cache", b"")
+        answer.close()
+        connection.close()
+        assert (refused.status, refused.body) == (400, b"Flush cache failed.\n")
+        until_idle(served)
+
+    @pytest.mark.parametrize("streamed", [True, False])
+    def test_a_dropped_connection_ends_the_request(self, served: Running, streamed: bool) -> None:
+        until_idle(served)
+        before = len(served.log)
+        connection = begin(served, 1900, stream=streamed)
+        deadline = time.monotonic() + 60
+        while "Decode batch" not in served.log[before:]:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        connection.close()
+        until_idle(served)
+        held = [int(count) for count in re.findall(r"Decode batch.*?#token: (\d+)", served.log[before:])]
+        assert max(held) < 1500
+        assert served.post("/generate", body(4)).status == 200
+
+    @pytest.mark.parametrize(("asked", "form", "words"), REFUSALS)
+    def test_what_it_refuses(self, served: Running, asked: Any, form: str, words: str) -> None:
+        answer = served.post("/generate", asked)
+        assert (answer.status, answer.kind) == (400, "application/json")
+        assert words in text(answer, form)
+
+    @pytest.mark.parametrize(("asked", "form", "words"), [one for one in REFUSALS if isinstance(one[0], dict)])
+    def test_what_it_refuses_in_a_stream(self, served: Running, asked: Any, form: str, words: str) -> None:
+        answer = served.post("/generate", {"stream": True, **asked})
+        if form == MESSAGE:
+            refusal, done = answer.events()
+            assert (answer.status, answer.kind, done) == (200, "text/event-stream", b"[DONE]")
+            error = json.loads(refusal)["error"]
+            assert words in error.pop("message")
+            assert error == {"type": "invalid_request_error", "code": 400, "retryable": False}
+        else:
+            assert (answer.status, answer.kind) == (400, "application/json")
+            assert words in text(answer, form)
+
+    @pytest.mark.parametrize(("path", "status", "detail"), [
+        ("/nothing", 404, "Not Found"), ("/generate", 405, "Method Not Allowed"),
+    ])  # fmt: skip
+    def test_what_does_not_exist(self, served: Running, path: str, status: int, detail: str) -> None:
+        answer = served.get(path)
+        assert (answer.status, answer.json()) == (status, {"detail": detail})
+
+    def test_its_processes_carry_their_environment(self, served: Running) -> None:
+        processes = served.processes()
+        titles = [" ".join(process.cmdline()) for process in processes]
+        for kind in ("sglang::scheduler", "sglang::detokenizer"):
+            assert sum(kind in title for title in titles) == 1
+        assert [process.environ().get("CONTRACT_MARK") for process in processes] == ["visible"] * len(processes)
+
+    def test_its_log(self, served: Running) -> None:
+        served.post("/generate", body(100))
+        log = served.log
+        for what, line in LINES.items():
+            assert re.search(STAMP + line, log, re.MULTILINE), what
+        captures = [line for line in log.splitlines() if "] Capture target" in line]
+        assert [line for line in captures if not re.match(STAMP + CAPTURE, line)] == []
+
+    def test_sigterm_drains(self, lives: Lives) -> None:
+        life = lives.of("baseline")
+        assert (life.code, life.left_over) == (0, False)
+        check_order(
+            life,
+            r"SIGTERM received\. signum=None frame=None\. Draining requests and shutting down\.\.\.$",
+            r"Gracefully exiting\.\.\. Remaining number of requests 0\. Remaining requests remaining_rids=\[\]\.$",
+            r"INFO:     Shutting down$",
+            r"INFO:     Finished server process \[\d+\]$",
+        )
+
+    def test_sigint_kills(self, lives: Lives) -> None:
+        life = lives.of("eagle3-tree")
+        assert (life.code, life.left_over) == (-signal.SIGINT, False)
+        check_order(life, r"INFO:     Shutting down$", r"INFO:     Finished server process \[\d+\]$")
+        assert "KeyboardInterrupt" in life.log
+
+    def test_a_killed_worker_kills_all(self, lives: Lives) -> None:
+        life = lives.of("standalone")
+        assert (life.code, life.left_over) == (-signal.SIGKILL, False)
+        check_order(
+            life,
+            r"Subprocess scheduler_0 \(pid=\d+\) crashed with exit code -9\. Triggering SIGQUIT for cleanup\.\.\.$",
+            r"SIGQUIT received\. signum=None, frame=None\. It usually means one child failed\.$",
+            r"kill_process_tree called: parent_pid=(\d+), include_parent=True, pid=\1$",
+        )
+
+    def test_an_argument_nobody_knows(self, lives: Lives) -> None:
+        code, log = lives.refused("argparse", {}, ["--no-such-option", "3"])
+        assert code == 2
+        assert "usage: sglang serve " in log
+        assert log.rstrip().endswith("sglang serve: error: unrecognized arguments: --no-such-option 3")
+
+    def test_arguments_that_contradict_each_other(self, lives: Lives) -> None:
+        code, log = lives.refused("resolver", {"chunked-prefill-size": 100, "page-size": 3})
+        assert code == 1
+        assert "Traceback (most recent call last):" in log
+        assert "\nAssertionError: chunked_prefill_size must be divisible by page_size" in log
+
+
+def check_order(life: Life, *lines: str) -> None:
+    at = 0
+    for line in lines:
+        found = re.compile(STAMP + line, re.MULTILINE).search(life.log, at)
+        assert found, line
+        at = found.end()
+
+
+def shown(command: str) -> set[str]:
+    return {word for word in command.split() if word.startswith("--")}
