@@ -13,7 +13,7 @@ from spectune.engines.simulated.http_server import EngineHttp
 from spectune.engines.simulated.log import EngineLog
 from spectune.engines.simulated.workers import Workers
 
-DRAIN_POLL_S = 5.0  # simulated seconds between two looks at the running requests, the first one included
+DRAIN_POLL_S = 5.0  # between two looks at the running requests, the first one included; never longer in real time
 
 
 class Ending:
@@ -69,7 +69,7 @@ class Ending:
             if self._forced:
                 self._log.launcher("Signal SIGTERM received while force shutdown flag set. Force exiting.")
                 return
-            await asyncio.sleep(DRAIN_POLL_S * self._scale)
+            await asyncio.sleep(DRAIN_POLL_S * min(1.0, self._scale))
             left = self._http.open_requests
             self._log.launcher(
                 f"Gracefully exiting... Remaining number of requests {len(left)}. "

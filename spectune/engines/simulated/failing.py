@@ -26,7 +26,7 @@ TRACEBACK = (
     "    scheduler = Scheduler(server_args, port_args)\n"
 )
 NO_SUCH_GPU = "RuntimeError: CUDA error: invalid device ordinal"
-DIAGNOSTICS_S = 5.0  # simulated seconds before a serving engine that lost a child ends
+DIAGNOSTICS_S = 5.0  # before a serving engine that lost a child ends; never longer in real time
 STARTING = frozenset({"startup", "load", "capture", "ready"})
 
 
@@ -104,7 +104,7 @@ class Dying:
         else:
             self._log.launcher("SIGQUIT received. signum=None, frame=None. It usually means one child failed.")
             self._log.launcher("Sleeping 5 seconds before crash diagnostics to let GPU activity settle.")
-            time.sleep(DIAGNOSTICS_S * self._scale)  # the whole process is silent meanwhile, as SGLang's is
+            time.sleep(DIAGNOSTICS_S * min(1.0, self._scale))  # the whole process is silent meanwhile, as SGLang's is
         pid = os.getpid()
         self._log.launcher(f"kill_process_tree called: parent_pid={pid}, include_parent=True, pid={pid}")
         self._workers.kill()

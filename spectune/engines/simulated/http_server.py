@@ -135,7 +135,9 @@ class EngineHttp:
 
     async def _server_info(self, _request: web.Request) -> web.Response:
         host, port = self.address
-        return _json(self._information.server(self._scheduler.statistics, host=host, port=port))
+        return _json(
+            self._information.server(self._scheduler.statistics, self._scheduler.lateness, host=host, port=port)
+        )
 
     async def _flush(self, request: web.Request) -> web.Response:
         """Empty the prefix cache, unless something runs; `timeout` seconds may be waited for that."""

@@ -12,7 +12,7 @@ from spectune.engines.simulated import memory
 from spectune.engines.simulated.command import Command
 from spectune.engines.simulated.launch import SimulatedLaunch
 from spectune.engines.simulated.requests import Limits
-from spectune.engines.simulated.scheduler_statistics import Statistics
+from spectune.engines.simulated.scheduler_statistics import Lateness, Statistics
 
 CONTEXT = 262_144  # tokens, of a model whose config nobody has
 _GRAPHS = ("prefill", "decode", "target_verify", "draft_prefill", "draft_decode", "draft_extend")
@@ -36,13 +36,14 @@ class Information:
     limits: Limits
     startup_s: dict[str, float] = field(default_factory=dict)
 
-    def server(self, statistics: Statistics, *, host: str, port: int) -> dict[str, Any]:
+    def server(self, statistics: Statistics, lateness: Lateness, *, host: str, port: int) -> dict[str, Any]:
         """Return `/server_info`: everything resolved, what was asked for, and the scheduler's state."""
         resolved = {**self._resolved(), "host": host, "port": port}
         return {
             **resolved,
             "simulated": True,
             "simulated_profile": self.launch.profile.name,
+            "simulated_late": {"deliveries": lateness.late, "worst_ms": round(1000 * lateness.worst_s, 3)},
             "launch_command": shlex.join(self.words),
             "status": "ready",
             "max_total_num_tokens": self.launch.kv_tokens,

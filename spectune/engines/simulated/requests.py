@@ -62,6 +62,18 @@ class Limits:
         """The longest prompt."""
         return min(self.context, self.kv) - _RESERVED
 
+    def check(self, prompt: int) -> None:
+        """Refuse a prompt of so many tokens if it fills the context.
+
+        Raises:
+            BadRequest: It does.
+        """
+        taken = prompt + self.drafts
+        if taken >= self.context:
+            raise BadRequest(
+                f"The input ({taken} tokens) is longer than the model's context length ({self.context} tokens)."
+            )
+
 
 @dataclass(frozen=True)
 class Ask:
@@ -129,7 +141,7 @@ def read(body: dict[str, Any], limits: Limits, classes: tuple[str, ...]) -> Body
     Raises:
         BadRequest: In SGLang's words.
     """
-    prompts, listed = _prompts(body)
+    prompts, listed = _prompts(body, limits)
     params = body.get("sampling_params") or {}
     each = params if isinstance(params, list) else [params] * len(prompts)
     if len(each) != len(prompts):
@@ -146,7 +158,7 @@ def read(body: dict[str, Any], limits: Limits, classes: tuple[str, ...]) -> Body
     return Body(tuple(asks), body.get("stream", False), listed or samples > 1)
 
 
-def _prompts(body: dict[str, Any]) -> tuple[list[list[int]], bool]:
+def _prompts(body: dict[str, Any], limits: Limits) -> tuple[list[list[int]], bool]:
     """Return the prompts as ids, and whether they came as a list; where both are given, the ids count."""
     text, ids = body.get("text"), body.get("input_ids")
     if ids is None:
@@ -155,12 +167,15 @@ def _prompts(body: dict[str, Any]) -> tuple[list[list[int]], bool]:
         texts = text if isinstance(text, list) else [text]
         if "" in texts:
             raise BadRequest("texts cannot be empty and tokenizer must be initialized")
+        for one in texts:
+            limits.check(tokens.count(one))  # first: encoding a text of many megabytes would hold up everybody
         return [tokens.encode(one) for one in texts], isinstance(text, list)
     if not ids:
         raise BadRequest("input_ids cannot be empty.")
     listed = isinstance(ids[0], list)
     prompts = ids if listed else [ids]
     for prompt in prompts:
+        limits.check(len(prompt) if isinstance(prompt, list) else 1)
         if not isinstance(prompt, list) or not prompt or not all(type(one) is int and one >= 0 for one in prompt):
             raise BadRequest("input_ids must be a non-empty list of token ids, or a list of such lists")
     return prompts, listed
@@ -181,11 +196,8 @@ def _length(ids: list[int], parameters: dict[str, Any], limits: Limits) -> int:
     """Check one prompt against the limits; returns how many tokens it gets."""
     if complaint := sampling.out_of_range(parameters):
         raise BadRequest(complaint)
+    limits.check(len(ids))
     asked, taken = parameters.get("max_new_tokens"), len(ids) + limits.drafts
-    if taken >= limits.context:
-        raise BadRequest(
-            f"The input ({taken} tokens) is longer than the model's context length ({limits.context} tokens)."
-        )
     if asked is not None and taken + asked > limits.context:
         raise BadRequest(
             f"Requested token count exceeds the model's maximum context length of {limits.context} tokens. You "

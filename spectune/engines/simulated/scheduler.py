@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable
 
@@ -15,6 +16,7 @@ from spectune.engines.simulated.scheduler_statistics import Lateness, Statistics
 
 GRACE_S = 0.003  # real time after a finished request in which the client's next one still joins the coming cycle
 LATE_S = 0.002  # real time by which a chunk may be late before the engine counts itself behind its clock
+TICK_S = 0.001  # real time the event loop rounds its waiting up to
 HOPELESS_S = 0.25  # behind by more, it starts its clock anew
 
 
@@ -192,4 +194,6 @@ class Scheduler:
 
     async def _until(self, due: float) -> None:
         """Wait; also when it is late the HTTP server gets its turn."""
-        await asyncio.sleep(max(0.0, due - asyncio.get_running_loop().time()))
+        clock = asyncio.get_running_loop().time
+        await asyncio.sleep(max(0.0, due - clock() - TICK_S))
+        time.sleep(max(0.0, due - clock()))  # noqa: ASYNC251 (at most a tick, or every chunk would be late by half of one)

@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Callable
 
 import orjson
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 
 DONE = b"data: [DONE]\n\n"
+FULL = 2**20  # bytes that wait for a client too slow to take them; each chunk repeats the last, so it misses none
 
 
 class EventStream:
@@ -29,8 +30,10 @@ class EventStream:
         self._head: list[bytes] = []  # until the head of the response has left with the first chunk
         self._begun = asyncio.Event()
         self._opened = False
+        self._chunked = request.version >= HttpVersion11  # before, the end of the connection ends the answer
         self.response = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8"})
-        self.response.enable_chunked_encoding()
+        if self._chunked:
+            self.response.enable_chunked_encoding()
 
     @classmethod
     async def refuse(cls, request: web.Request, message: str) -> web.StreamResponse:
@@ -47,7 +50,7 @@ class EventStream:
         mark = b"" if index is None else b'"index":%d,' % index
 
         def take(payload: bytes, last: bool) -> None:
-            self._write(b"data: {" + mark + payload[1:] + b"\n\n")
+            self._write(b"data: {" + mark + payload[1:] + b"\n\n", last=last)
             if last:
                 self._left -= 1
                 if self._left == 0:
@@ -71,7 +74,7 @@ class EventStream:
         await self.response.write(DONE)
         await self.response.write_eof()
 
-    def _write(self, event: bytes) -> None:
+    def _write(self, event: bytes, *, last: bool) -> None:
         if not self._opened:
             self._head.append(event)
             self._begun.set()
@@ -81,4 +84,5 @@ class EventStream:
             self._lost = True
             self._done.set()
             return
-        transport.write(b"%x\r\n%b\r\n" % (len(event), event))
+        if last or transport.get_write_buffer_size() < FULL:
+            transport.write(b"%x\r\n%b\r\n" % (len(event), event) if self._chunked else event)

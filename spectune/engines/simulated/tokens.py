@@ -24,6 +24,11 @@ def class_of(input_ids: Sequence[int], classes: Iterable[str]) -> str | None:
     return next((name for name in classes if class_id(name) == input_ids[0]), None)
 
 
+def count(text: str) -> int:
+    """Return how many ids `encode` returns, without making them."""
+    return max(1, -(-len(text.encode("utf-8", "replace")) // _CHARACTERS_PER_TOKEN))
+
+
 def encode(text: str) -> list[int]:
     """Return one id for every four characters of a text, at least one."""
     data = text.encode("utf-8", "replace")
