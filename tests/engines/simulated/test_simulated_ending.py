@@ -73,6 +73,7 @@ def test_graphs_that_do_not_fit_kill_the_tree(tmp_path: Path) -> None:
 
 def test_a_port_in_use_ends_with_1(tmp_path: Path) -> None:
     with engine(tmp_path) as running, socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # the test before may have used it
         holder.bind(("127.0.0.1", int(running.url.rsplit(":", 1)[1])))
         holder.listen()
         assert running.ended() == 1
