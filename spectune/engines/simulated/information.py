@@ -36,14 +36,24 @@ class Information:
     limits: Limits
     startup_s: dict[str, float] = field(default_factory=dict)
 
-    def server(self, statistics: Statistics, lateness: Lateness, *, host: str, port: int) -> dict[str, Any]:
-        """Return `/server_info`: everything resolved, what was asked for, and the scheduler's state."""
+    def server(
+        self, statistics: Statistics, lateness: Lateness | None = None, *, host: str, port: int
+    ) -> dict[str, Any]:
+        """Return `/server_info`: everything resolved, what was asked for, and the scheduler's state.
+
+        Args:
+            statistics: What it has counted.
+            lateness: How well it keeps to the clock; None in virtual time, which is never late.
+            host: Where it listens.
+            port: Where it listens.
+        """
+        late = lateness or Lateness(0.0)
         resolved = {**self._resolved(), "host": host, "port": port}
         return {
             **resolved,
             "simulated": True,
             "simulated_profile": self.launch.profile.name,
-            "simulated_late": {"deliveries": lateness.late, "worst_ms": round(1000 * lateness.worst_s, 3)},
+            "simulated_late": {"deliveries": late.late, "worst_ms": round(1000 * late.worst_s, 3)},
             "launch_command": shlex.join(self.words),
             "status": "ready",
             "max_total_num_tokens": self.launch.kv_tokens,
