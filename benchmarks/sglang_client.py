@@ -22,6 +22,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from spectune.bench.arrivals import ClosedLoop
 from spectune.bench.client import GenerateClient, Sampling
 from spectune.bench.level import LevelPlan
 from spectune.bench.load import run_level
@@ -79,7 +80,7 @@ async def spectune_client(url: str, load: Load) -> Seen:
         for number in range(load.requests)
     ]
     plan = LevelPlan(
-        load.concurrency, Sampling(load.output_tokens, ignore_eos=True), precision=0.0, time_limit_s=3600,
+        ClosedLoop(load.concurrency), Sampling(load.output_tokens, ignore_eos=True), precision=0.0, time_limit_s=3600,
         warmup_limit_s=0, drain_limit_s=3600,
     )  # fmt: skip
     async with GenerateClient(url) as client:
