@@ -66,7 +66,10 @@ class ReadinessProbe:
 
     async def _port_is_open(self) -> bool:
         try:
-            _, writer = await asyncio.wait_for(asyncio.open_connection(self._host, self._port), STATUS_TIMEOUT_S)
+            # Not wait_for: in Python 3.11 it loses a cancellation that comes as the connection is refused, and the
+            # probe would go on for ever after its engine has died.
+            async with asyncio.timeout(STATUS_TIMEOUT_S):
+                _, writer = await asyncio.open_connection(self._host, self._port)
         except (OSError, TimeoutError):
             return False
         writer.close()
