@@ -62,6 +62,12 @@ def search(
     trials: Annotated[
         int | None, typer.Option("--trials", min=1, help="Launches at most, instead of the space's budget.")
     ] = None,
+    sampler: Annotated[
+        str,
+        typer.Option(
+            "--sampler", metavar="NAME", help="What proposes candidates: guided, tpe, gp, nsga2, random, grid or qmc."
+        ),
+    ] = "guided",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check the space and show what would be launched; needs no engine.")
     ] = False,
@@ -96,7 +102,8 @@ def search(
         raise typer.Exit(preview(asked, as_json=json_output))
     from spectune.cli.searching import run_search
 
-    raise typer.Exit(run_search(asked, study=study, torch_index=torch_index, as_json=json_output))
+    exit_code = run_search(asked, study=study, sampler=sampler, torch_index=torch_index, as_json=json_output)
+    raise typer.Exit(exit_code)
 
 
 @app.command()

@@ -15,18 +15,19 @@ from spectune.engines.open import missing_models, open_engine, queueing, simulat
 from spectune.engines.preflight import drafter_notes
 from spectune.engines.protocol import Engine
 from spectune.errors import InputProblems, Problem
-from spectune.search import Ended, StudyFolder, open_study, run_study
+from spectune.search import Ended, StudyFolder, check_sampler, open_study, run_study
 from spectune.space import SearchSpace
 
 DONE, NO_ANSWER, INTERRUPTED = 0, 1, 130
 
 
-def run_search(asked: Asked, *, study: str | None, torch_index: str | None, as_json: bool) -> int:
+def run_search(asked: Asked, *, study: str | None, sampler: str, torch_index: str | None, as_json: bool) -> int:
     """Run a study to its end, or on from where it was; returns the exit code.
 
     Raises:
         SpectuneError: For bad input or an environment that cannot run it.
     """
+    check_sampler(sampler)
     space = asked.space()
     folder = StudyFolder.named(study or space.name)
     if space.engine.runtime is not None:
@@ -49,7 +50,7 @@ def run_search(asked: Asked, *, study: str | None, torch_index: str | None, as_j
         watcher = LiveTable(space, PROGRESS) if PROGRESS.is_terminal else Lines(space, PROGRESS)
         watcher.resumed(folder.records())
         with watcher:
-            ended = _run(folder, space, engine, watcher)
+            ended = _run(folder, space, engine, watcher, sampler)
         records = folder.records()
         answer = deliver(folder, space, records, ended.stop if ended else None) if records else None
         if ended is None:
@@ -72,14 +73,16 @@ def _what_works(asked: Asked) -> str:
     )
 
 
-def _run(folder: StudyFolder, space: SearchSpace, engine: Engine, watcher: LiveTable | Lines) -> Ended | None:
+def _run(
+    folder: StudyFolder, space: SearchSpace, engine: Engine, watcher: LiveTable | Lines, sampler: str
+) -> Ended | None:
     """Run the study; None when Ctrl-C or SIGTERM ended it, the engine being gone by then."""
 
     async def main() -> Ended:
         task = asyncio.current_task()
         assert task is not None
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-        return await run_study(folder, space, engine, watcher)
+        return await run_study(folder, space, engine, watcher, sampler=sampler)
 
     try:
         return asyncio.run(main())

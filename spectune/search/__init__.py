@@ -4,6 +4,7 @@ from spectune.search.folder import STUDIES, StudyFolder, all_studies, running_st
 from spectune.search.plan import Progress, Stop
 from spectune.search.proposals import Proposer
 from spectune.search.records import Role, Status, Step, TrialRecord
+from spectune.search.samplers import check_sampler
 from spectune.search.study import Ended, open_study, run_study
 from spectune.search.summary import Summary, summarise
 from spectune.search.traffic import open_prompts, summary
@@ -23,6 +24,7 @@ __all__ = [
     "TrialRecord",
     "Watcher",
     "all_studies",
+    "check_sampler",
     "open_prompts",
     "open_study",
     "run_study",

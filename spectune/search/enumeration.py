@@ -122,6 +122,14 @@ def legal_candidates(space: SearchSpace, engine: Engine) -> Iterator[Candidate]:
             yield from (c for c in _members(group, split) if not space.forbid or space.forbidden(c) is None)
 
 
+def parts(branch: Branch, engine: Engine) -> Iterator[tuple[list[Items], list[Items], list[Items]]]:
+    """Yield drafts, what may stand beside any of them, and the choices of variables: all combinations are legal."""
+    split = _Split.of(branch, engine)
+    environments = list(split.environments())
+    for group in split.groups(engine)[1]:
+        yield list(group.drafts.different), list(group.rests.different), environments
+
+
 def census(space: SearchSpace, engine: Engine) -> Census:
     """Count what is folded together, excluded and forbidden, by rule."""
     raw = candidates = 0

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from spectune.errors import SpectuneError
+from spectune.search.guided.evidence import evidence_from
 from spectune.search.records import Step, TrialRecord
 from spectune.search.values import (
     attributes,
@@ -22,6 +23,10 @@ from spectune.space import SearchSpace
 if TYPE_CHECKING:
     from optuna import Study
     from optuna.trial import FrozenTrial, Trial
+
+
+EVIDENCE = "evidence"
+"""User attribute of a trial: what the guided sampler reads of the launch beside values and constraints."""
 
 
 class Ledger:
@@ -49,7 +54,10 @@ class Ledger:
         """Enter what came of the launch that was begun last."""
         assert self._running is not None, "begin comes first"
         values, constraints = values_and_constraints(record, self._space, earlier)
+        evidence = evidence_from(record, self._space)
         with self._writing():
+            if evidence is not None:
+                self._running.set_user_attr(EVIDENCE, evidence.dumps())
             for key, value in constraints.items():
                 self._running.set_constraint(key, value)
             self._study.tell(self._running, values)
@@ -116,7 +124,13 @@ def as_trials(records: Sequence[TrialRecord], space: SearchSpace) -> list[Frozen
                 params=params,
                 distributions={p.name: distribution(p) for p in searched(space) if p.name in params},
                 constraints=constraints,
-                user_attrs=dict(attributes(record.candidate, record.role.value)),
+                user_attrs=_user_attributes(record, space),
             )
         )
     return trials
+
+
+def _user_attributes(record: TrialRecord, space: SearchSpace) -> dict[str, Any]:
+    evidence = evidence_from(record, space)
+    known = dict(attributes(record.candidate, record.role.value))
+    return known if evidence is None else {**known, EVIDENCE: evidence.dumps()}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from spectune.analysis.estimate import Estimate
 from spectune.analysis.pareto import pareto_set
 from spectune.analysis.verdict import Comparison, LaunchSpeed, Verdict, decide
-from spectune.search.plan import finalists, score
+from spectune.search.finalists import finalists, score
 from spectune.search.records import Role, TrialRecord
 from spectune.search.values import directions, figure, keeps_bounds, measured_values
 from spectune.space import Candidate, SearchSpace

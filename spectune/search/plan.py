@@ -6,11 +6,15 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from spectune.search.finalists import finalists
 from spectune.search.proposals import Proposer
 from spectune.search.records import Role, Status, Step, TrialRecord
-from spectune.search.values import directions, keeps_bounds, measured_values
 from spectune.space import Candidate, SearchSpace
+
+if TYPE_CHECKING:
+    from spectune.search.guided.stopping import Outlook
 
 RETRIES = 2  # of a launch whose failure was not the candidate's fault
 HOPELESS_AFTER = 5  # search launches, all failed
@@ -103,7 +107,8 @@ def next_step(
         or _baseline(records, proposer)
         or _hopeless(records)
         or _search(records, space, proposer)
-        or _confirmation(records, space)
+        or _confirmation(records, space, proposer)
+        or _found(records, proposer)
         or Stop(_exhausted(records, space), float(len(records)))
     )
 
@@ -124,10 +129,21 @@ def _hopeless(records: Sequence[TrialRecord]) -> Stop | None:
 
 def _search(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> Step | None:
     """Return the next new candidate, None once what remains is kept for confirmation."""
-    if _search_over(records, space):
+    if _search_over(records, space, proposer) or _enough(records, proposer) is not None:
         return None
     proposal = proposer.propose(records)
     return None if proposal is None else Step(next_number(records), Role.SEARCH, proposal.candidate, proposal.why)
+
+
+def _enough(records: Sequence[TrialRecord], proposer: Proposer) -> Outlook | None:
+    """Return what is left to find if that is too little for another launch."""
+    outlook = proposer.outlook(records)
+    return outlook if outlook is not None and outlook.enough else None
+
+
+def _found(records: Sequence[TrialRecord], proposer: Proposer) -> Stop | None:
+    outlook = _enough(records, proposer)
+    return None if outlook is None else Stop(outlook.reason, outlook.chance)
 
 
 def _exhausted(records: Sequence[TrialRecord], space: SearchSpace) -> str:
@@ -136,10 +152,10 @@ def _exhausted(records: Sequence[TrialRecord], space: SearchSpace) -> str:
     return "every legal candidate has been launched"
 
 
-def _search_over(records: Sequence[TrialRecord], space: SearchSpace) -> bool:
+def _search_over(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> bool:
     """Whether what remains of the budget is needed to confirm the finalists; a budget that is raised is searched on."""
     kept = kept_for_confirmation(space)
-    needed = kept - _confirmations(records, finalists(records, space))
+    needed = kept - _confirmations(records, finalists(records, space, proposer))
     if needed <= 0:
         return False
     of_time = (1.0 - CONFIRMATION_SHARE * needed / kept) * _limit_s(space)
@@ -199,9 +215,9 @@ def _baseline(records: Sequence[TrialRecord], proposer: Proposer) -> Step | Stop
     )
 
 
-def _confirmation(records: Sequence[TrialRecord], space: SearchSpace) -> Step | None:
+def _confirmation(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> Step | None:
     """Return the finalist and the best baseline in turns; the baseline first, it is what drift would show in."""
-    pair = finalists(records, space)
+    pair = finalists(records, space, proposer)
     if pair is None or _confirmations(records, pair) >= kept_for_confirmation(space):
         return None
     baseline, candidate = pair
@@ -211,32 +227,6 @@ def _confirmation(records: Sequence[TrialRecord], space: SearchSpace) -> Step | 
     return Step(
         len(records), Role.CONFIRM, chosen, f"{what} once more, in turns, since the best of many is partly luck"
     )
-
-
-def finalists(records: Sequence[TrialRecord], space: SearchSpace) -> tuple[Candidate, Candidate] | None:
-    """Return the best candidate without and the best with speculation, None unless both were measured.
-
-    While a confirmation is under way, the pair it began with stays.
-    """
-    under_way = itertools.takewhile(lambda record: record.role is Role.CONFIRM, reversed(records))
-    confirmed = [record.candidate for record in under_way]
-    found = []
-    for speculative in (False, True):
-        begun = [candidate for candidate in confirmed if candidate.speculative is speculative]
-        group = [r for r in records if r.candidate.speculative is speculative and measured_values(r, space)]
-        kept = [r for r in group if keeps_bounds(r, space)] or group
-        if not kept:
-            return None
-        found.append(begun[0] if begun else max(kept, key=lambda record: score(record, space)).candidate)
-    return found[0], found[1]
-
-
-def score(record: TrialRecord, space: SearchSpace) -> float:
-    """Return the mean logarithm of the objectives, minimised ones inverted: more is better, and scales cancel."""
-    values = measured_values(record, space) or []
-    signs = [1.0 if direction == "maximize" else -1.0 for direction in directions(space)]
-    logs = [sign * math.log(value) if value > 0 else -math.inf for sign, value in zip(signs, values, strict=True)]
-    return math.fsum(logs) / len(logs)
 
 
 def _measured(records: Sequence[TrialRecord], role: Role) -> bool:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import itertools
 import random
-import warnings
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from spectune.engines.protocol import Engine, Illegal
 from spectune.errors import SpectuneError
 from spectune.search.enumeration import legal_candidates
+from spectune.search.guided.evidence import evidence_of
 from spectune.search.ledger import as_trials
 from spectune.search.records import TrialRecord
+from spectune.search.samplers import GUIDED, STARTUP_LAUNCHES, check_sampler, stock_sampler
 from spectune.search.values import decode, directions, encode
 from spectune.space import (
     ALGORITHM,
@@ -34,9 +36,11 @@ if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
     from optuna.trial import Trial
 
+    from spectune.search.guided.guide import Guide
+    from spectune.search.guided.stopping import Outlook
+
 DRAWS = 40  # by the sampler, before a candidate is taken at random
-OPENING_STEPS = 3  # SGLang's own default for most models; a chain of it also predicts every shorter one
-STARTUP_LAUNCHES = 6
+OPENING_STEPS = 5  # SGLang's own default for most models; a chain of it also predicts every shorter one
 
 
 @dataclass(frozen=True)
@@ -50,8 +54,14 @@ class Proposal:
 class Proposer:
     """Draws candidates from an Optuna sampler that has seen every record."""
 
-    def __init__(self, space: SearchSpace, engine: Engine, *, seed: int = 0) -> None:
-        self._space, self._engine, self._seed = space, engine, seed
+    def __init__(self, space: SearchSpace, engine: Engine, *, sampler: str = GUIDED, seed: int = 0) -> None:
+        """Choose a sampler.
+
+        Raises:
+            SpectuneError: It does not exist, or needs what is not installed.
+        """
+        check_sampler(sampler)
+        self._space, self._engine, self._name, self._seed = space, engine, sampler, seed
 
     def baseline(self) -> Candidate:
         """Return the no-speculation candidate with the first values of the file that are legal together.
@@ -84,7 +94,21 @@ class Proposer:
                 return Proposal(
                     candidate, "the first launch of this algorithm and drafter, with a chain that tells most about it"
                 )
-        return self._drawn(records, seen) or self._any(seen, len(records))
+        drawn = self._drawn(records, seen)
+        return drawn if drawn is not None or self._name == GUIDED else self._any(seen, len(records))
+
+    def standing(self, records: Sequence[TrialRecord], candidate: Candidate) -> float | None:
+        """Return what the guided search believes of a launched candidate, as mean log of the objectives.
+
+        One launch is lucky, another is not: what similar candidates measured says which. None for other samplers.
+        """
+        return self._guide.standing(evidence_of(records, self._space), candidate) if self._name == GUIDED else None
+
+    def outlook(self, records: Sequence[TrialRecord]) -> Outlook | None:
+        """Return what the guided search expects of going on; None for other samplers, and while it cannot tell."""
+        if self._name != GUIDED or any(True for c in self.openings() if all(c != r.candidate for r in records)):
+            return None
+        return self._guide.outlook(evidence_of(records, self._space))
 
     def all(self) -> Iterator[Candidate]:
         """Yield every legal candidate once, lazily."""
@@ -113,31 +137,43 @@ class Proposer:
 
         The draws happen in a copy of the study in memory, so that those that come to nothing leave no trace.
         """
-        study = self._memory_study(records)
+        sampler = self._sampler(len(records))
+        study = self._memory_study(records, sampler)
         for _ in range(DRAWS):
-            candidate = self.legal(dict(self._engine.repaired(self._suggested(study.ask()))))
+            suggested = self._suggested(study.ask())
+            if self._name == GUIDED and not getattr(sampler, "why", ""):  # nothing is left that is worth a launch
+                return None
+            candidate = self.legal(dict(self._engine.repaired(suggested)))
             if candidate is not None and candidate.candidate_id not in seen:
-                learned = len(records) > STARTUP_LAUNCHES
-                return Proposal(candidate, "most promising by TPE" if learned else "drawn at random to learn the space")
+                return Proposal(candidate, getattr(sampler, "why", "") or self._why(len(records)))
         return None
 
-    def _memory_study(self, records: Sequence[TrialRecord]) -> Study:
+    def _why(self, launches: int) -> str:
+        if self._name in {"random", "grid", "qmc"} or launches <= STARTUP_LAUNCHES:
+            return f"drawn by the sampler {self._name} to learn the space"
+        return f"most promising by the sampler {self._name}"
+
+    def _memory_study(self, records: Sequence[TrialRecord], sampler: BaseSampler) -> Study:
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)
-        study = optuna.create_study(directions=directions(self._space), sampler=self._sampler(len(records)))
+        study = optuna.create_study(directions=directions(self._space), sampler=sampler)
         study.add_trials(as_trials(records, self._space))
         return study
 
     def _sampler(self, launches: int) -> BaseSampler:
-        import optuna
+        # Seeded by how much is known, so that a resumed study goes on as the uninterrupted one would.
+        if self._name != GUIDED:
+            return stock_sampler(self._name, self._space, seed=self._seed + launches)
+        from spectune.search.guided.sampler import GuidedSampler
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            # Seeded by how much is known, so that a resumed study goes on as the uninterrupted one would.
-            return optuna.samplers.TPESampler(
-                seed=self._seed + launches, n_startup_trials=STARTUP_LAUNCHES, multivariate=True, group=True
-            )
+        return GuidedSampler(self._guide, seed=self._seed + launches)
+
+    @cached_property
+    def _guide(self) -> Guide:
+        from spectune.search.guided.guide import Guide
+
+        return Guide(self._space, self._engine, seed=self._seed)
 
     def _suggested(self, trial: Trial) -> dict[str, Any]:
         """Ask for the algorithm first, and for draft parameters only where there is speculation."""

@@ -20,6 +20,7 @@ from spectune.search.ledger import Ledger
 from spectune.search.plan import Stop, next_step, progress, spent_s
 from spectune.search.proposals import Proposer
 from spectune.search.records import TrialRecord
+from spectune.search.samplers import GUIDED
 from spectune.search.traffic import open_prompts, summary
 from spectune.search.trial import Trial
 from spectune.search.watcher import Watcher
@@ -66,10 +67,19 @@ def open_study(folder: StudyFolder, space: SearchSpace, engine: Engine) -> None:
             )
 
 
-async def run_study(folder: StudyFolder, space: SearchSpace, engine: Engine, watcher: Watcher) -> Ended:
+async def run_study(
+    folder: StudyFolder, space: SearchSpace, engine: Engine, watcher: Watcher, *, sampler: str = GUIDED
+) -> Ended:
     """Launch, measure and tell until the budget, the space or the hope is exhausted.
 
     Every launch's record is on disk before anything else is told of it.
+
+    Args:
+        folder: Where the study is kept.
+        space: Its search space with its budget.
+        engine: What is launched.
+        watcher: Who is told.
+        sampler: What proposes candidates, by name.
 
     Raises:
         SpectuneError: When the disk, the tokenizer or a record fails; what was finished stays.
@@ -79,7 +89,7 @@ async def run_study(folder: StudyFolder, space: SearchSpace, engine: Engine, wat
     began, known = time.monotonic(), len(records)
     so_far = progress(records, space)
     watcher.planned(replace(so_far, left_s=None) if virtual else so_far)
-    proposer = Proposer(space, engine)
+    proposer = Proposer(space, engine, sampler=sampler)
     step = next_step(records, folder.interrupted(), space, proposer)
     if isinstance(step, Stop):
         return Ended(records, step)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from search_samples import baseline, chain, engine, record, space
 
-from spectune.search.plan import Stop, finalists, kept_for_confirmation, next_step, progress
+from spectune.search.finalists import finalists
+from spectune.search.plan import Stop, kept_for_confirmation, next_step, progress
 from spectune.search.proposals import Proposer
 from spectune.search.records import Role, Step, TrialRecord
 from spectune.serving import FailureClass
@@ -16,7 +17,7 @@ def after(
     records: list[TrialRecord], at: SearchSpace | None = None, interrupted: list[Step] | None = None
 ) -> Step | Stop:
     at = at or space()
-    return next_step(records, interrupted or [], at, Proposer(at, engine()))
+    return next_step(records, interrupted or [], at, Proposer(at, engine(), sampler="tpe"))
 
 
 def step(records: list[TrialRecord], at: SearchSpace | None = None) -> Step:
@@ -36,7 +37,7 @@ def test_then_every_drafter_gets_its_long_chain() -> None:
     records = [record(0, baseline())]
     for drafter in ("org/strong", "org/weak"):
         found = step(records)
-        assert (found.role, found.candidate.drafter, found.candidate.num_steps) == (Role.SEARCH, drafter, 3)
+        assert (found.role, found.candidate.drafter, found.candidate.num_steps) == (Role.SEARCH, drafter, 4)
         records.append(record(len(records), found.candidate))
 
 
@@ -44,10 +45,10 @@ def test_a_quarter_is_kept_for_pairs_of_finalist_and_baseline() -> None:
     records = [record(0, baseline())]
     while len(records) < 12:
         found = step(records)
-        speed = 150.0 if found.candidate == chain(3) else 100.0
+        speed = 150.0 if found.candidate == chain(4) else 100.0
         records.append(record(len(records), found.candidate, speed, role=found.role))
     confirming = [(r.role, r.candidate) for r in records[8:]]
-    assert confirming == [(Role.CONFIRM, baseline()), (Role.CONFIRM, chain(3))] * 2
+    assert confirming == [(Role.CONFIRM, baseline()), (Role.CONFIRM, chain(4))] * 2
     assert all(r.role is Role.SEARCH for r in records[1:8])
     assert isinstance(after(records), Stop)
 
@@ -61,12 +62,12 @@ def run(records: list[TrialRecord], at: SearchSpace, fast: dict[str, float]) -> 
 
 
 def test_a_raised_budget_is_searched_with_and_a_new_finalist_confirmed() -> None:
-    first = run([], space(trials=10), {chain(3).candidate_id: 150.0})
+    first = run([], space(trials=10), {chain(4).candidate_id: 150.0})
     assert len(first) == 10
-    same = run(first, space(trials=14), {chain(3).candidate_id: 150.0})
+    same = run(first, space(trials=14), {chain(4).candidate_id: 150.0})
     assert [r.role for r in same[10:]] == [Role.SEARCH] * 4
     better = step(first, space(trials=18)).candidate
-    new = run(first, space(trials=18), {chain(3).candidate_id: 150.0, better.candidate_id: 200.0})
+    new = run(first, space(trials=18), {chain(4).candidate_id: 150.0, better.candidate_id: 200.0})
     assert [r.role for r in new[10:13]] == [Role.SEARCH] * 3
     assert [r.candidate for r in new if r.role is Role.CONFIRM].count(better) >= 2
 
@@ -119,7 +120,7 @@ def test_five_failures_and_nothing_else_end_the_search() -> None:
     records = [record(0, baseline())]
     for trial in range(1, 6):
         found = step(records)
-        records.append(record(trial, found.candidate, failure=FailureClass.DRAFTER))
+        records.append(record(trial, found.candidate, role=found.role, failure=FailureClass.DRAFTER))
     found = after(records)
     assert isinstance(found, Stop)
     assert "it was drafter" in found.reason

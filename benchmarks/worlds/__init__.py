@@ -1,0 +1,1 @@
+"""Machines whose true speeds are known: what a search is measured against."""

@@ -1,0 +1,1 @@
+"""The guided search: physics first, a Gaussian process on the rest."""

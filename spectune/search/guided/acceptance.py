@@ -1,0 +1,199 @@
+"""Accept length of every setting, from the per-position counters of all launches so far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from spectune.search.guided.setting import Setting
+from spectune.search.guided.trees import chain_lengths, tree_lengths
+
+Floats = npt.NDArray[np.float64]
+
+FIRST_GUESS = 0.6  # P(first drafted token right) of a drafter nobody has seen
+PRIOR_VERIFIES = 15.0  # what a guess weighs beside counted verifies
+MOST = 0.995
+BREADTH_GUESS, BREADTH_SPREAD = 0.3, 0.6  # of a logarithm
+BREADTHS = np.exp(np.linspace(np.log(0.03), np.log(1.2), 15))
+UNSEEN_DRAFTER = 0.25  # standard deviation of log τ before a drafter's first launch
+BEYOND = 0.3  # part of what positions never tried add to τ that may be wrong
+TREES, TREES_OF_DRAFTER, TREES_OF_TOPK = 0.4, 0.25, 0.2  # part of a tree's gain that may be wrong
+SEEN_VERIFIES = 30.0  # that reached a position, for it to count as tried
+TREE_ERROR = 0.03  # relative: how far the law of breadth is trusted
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """What one level of one launch says of acceptance.
+
+    Attributes:
+        setting: Of the launch.
+        survival: P(at least i drafts right), i from 1.
+        length: Accept length.
+        verifies: Cycles it rests on.
+    """
+
+    setting: Setting
+    survival: tuple[float, ...]
+    length: float
+    verifies: float
+
+
+@dataclass(frozen=True)
+class AcceptanceModel:
+    """Chains by the drafter's own positions, trees by one law of breadth per drafter.
+
+    Attributes:
+        conditionals: Drafter → a_i = P(i-th drafted token right | all before it right), to the depth wanted.
+        breadths: Drafter → β.
+        fallback: a_i of a drafter without any launch.
+        tried: Drafter → deepest position that was tried often.
+    """
+
+    conditionals: Mapping[str, tuple[float, ...]]
+    breadths: Mapping[str, float]
+    fallback: tuple[float, ...]
+    tried: Mapping[str, int]
+
+    @classmethod
+    def fit(cls, observed: Iterable[Accepted], depth: int) -> AcceptanceModel:
+        """Fit all drafters.
+
+        Args:
+            observed: Speculating launches, level by level.
+            depth: Deepest position that will be asked for.
+        """
+        by_drafter: dict[str, list[Accepted]] = {}
+        for item in observed:
+            if item.setting.drafter is not None:
+                by_drafter.setdefault(item.setting.drafter, []).append(item)
+        guess = (FIRST_GUESS,)
+        conditionals = {name: _conditionals(items, guess, depth) for name, items in by_drafter.items()}
+        fallback = _mean_shape(list(conditionals.values()), depth)
+        shared = _breadth(
+            [(conditionals[name], item) for name, items in by_drafter.items() for item in items], BREADTH_GUESS
+        )
+        breadths = {
+            name: _breadth([(conditionals[name], item) for item in items], shared) for name, items in by_drafter.items()
+        }
+        tried = {name: max(_tried(item) for item in items) for name, items in by_drafter.items()}
+        return cls(conditionals, {**breadths, "": shared}, fallback, tried)
+
+    @cached_property
+    def _chains(self) -> Mapping[str, Floats]:
+        """Drafter → τ of chains of 0, 1, 2 … drafted tokens."""
+        return {name: chain_lengths(shape) for name, shape in {**self.conditionals, "": self.fallback}.items()}
+
+    def lengths(self, settings: Sequence[Setting]) -> Floats:
+        """Return the accept length to expect of each setting."""
+        return np.array([self._length(setting) for setting in settings])
+
+    def features(self, settings: Sequence[Setting]) -> Floats:
+        """Return what may be wrong with each log accept length, in independent parts, shape (settings, parts).
+
+        The parts: each drafter as long as it is unseen, and its positions beyond those tried; what trees add, whatever
+        they are, for each drafter, and for each K.
+        """
+        drafters = list(dict.fromkeys(setting.drafter for setting in settings if setting.drafter is not None))
+        widths = sorted({setting.topk for setting in settings if setting.topk > 1})
+        found = np.zeros((len(settings), 1 + 2 * len(drafters) + len(widths)))
+        for row, setting in zip(found, settings, strict=True):
+            if setting.drafter is None:
+                continue
+            at = 1 + drafters.index(setting.drafter)
+            length = self._length(setting)
+            name = setting.drafter if setting.drafter in self.conditionals else ""
+            chain = self._chains[name]
+            deepest = min(setting.depth, len(chain) - 1)
+            if name:
+                row[at] = BEYOND * (chain[deepest] - chain[min(deepest, self.tried[name])]) / length
+            else:
+                row[at] = UNSEEN_DRAFTER
+            if setting.topk > 1:
+                gain = (length - chain[min(deepest, setting.tokens - 1)]) / length
+                row[0], row[at + len(drafters)] = TREES * gain, TREES_OF_DRAFTER * gain
+                row[1 + 2 * len(drafters) + widths.index(setting.topk)] = TREES_OF_TOPK * gain
+        return found
+
+    def _length(self, setting: Setting) -> float:
+        if setting.drafter is None:
+            return 1.0
+        name = setting.drafter if setting.drafter in self.conditionals else ""
+        if setting.topk == 1:
+            return float(self._chains[name][min(setting.depth, len(self._chains[name]) - 1)])
+        return _tree_length(setting, self.conditionals.get(name, self.fallback), self.breadths[name])
+
+
+def even_survival(length: float, depth: int) -> tuple[float, ...]:
+    """Return P(at least i drafts right) of a chain whose positions are alike, for engines that count no positions.
+
+    E[τ] = (1 − a^(S+1)) / (1 − a), solved for a by bisection.
+    """
+    low, high = 0.0, 1.0
+    for _ in range(40):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if sum(middle**i for i in range(depth + 1)) < length else (low, middle)
+    return tuple(low**i for i in range(1, depth + 1))
+
+
+def _tried(item: Accepted) -> int:
+    reached = [item.verifies, *(item.verifies * share for share in item.survival)]
+    return min(item.setting.depth, sum(count >= SEEN_VERIFIES for count in reached[:-1]))
+
+
+def _tree_length(setting: Setting, chain: tuple[float, ...], breadth: float) -> float:
+    most = -(-setting.tokens // 64) * 64  # one table serves all sizes up to the next 64
+    lengths = tree_lengths(chain, setting.topk, breadth, most)
+    return float(lengths[min(setting.depth, len(chain)), setting.tokens])
+
+
+def _conditionals(items: Sequence[Accepted], guess: Sequence[float], depth: int) -> tuple[float, ...]:
+    """Return a_i: counts where there are any, each guess being the average of the positions before it.
+
+    Trees stand in only for a drafter that never drafted a chain: they are right more often than its chains would be.
+    """
+    chains = [item for item in items if item.setting.topk == 1] or list(items)
+    found: list[float] = []
+    for position in range(depth):
+        tried = right = 0.0
+        for item in chains:
+            if position < min(len(item.survival), item.setting.depth):
+                before = item.survival[position - 1] if position else 1.0
+                tried += item.verifies * before
+                right += item.verifies * item.survival[position]
+        expected = guess[position] if position < len(guess) else float(np.mean(found[-2:]))
+        value = (right + PRIOR_VERIFIES * expected) / (tried + PRIOR_VERIFIES)
+        found.append(min(MOST, max(1.0 - MOST, value)))
+    return tuple(found)
+
+
+def _mean_shape(shapes: Sequence[tuple[float, ...]], depth: int) -> tuple[float, ...]:
+    if not shapes:
+        return (FIRST_GUESS,) * depth
+    return tuple(float(value) for value in np.mean(np.array(shapes), axis=0))
+
+
+def _breadth(observed: Sequence[tuple[tuple[float, ...], Accepted]], guess: float) -> float:
+    """Return the β under which the trees seen are most likely, a guess beside them."""
+    trees = [(chain, item) for chain, item in observed if item.setting.topk > 1]
+    if not trees:
+        return guess
+    losses = ((np.log(BREADTHS) - np.log(guess)) / BREADTH_SPREAD) ** 2
+    for index, breadth in enumerate(BREADTHS):
+        for chain, item in trees:
+            missed = np.log(_tree_length(item.setting, chain, float(breadth)) / item.length)
+            losses[index] += (missed / TREE_ERROR) ** 2
+    return float(np.exp(_vertex(np.log(BREADTHS), losses)))
+
+
+def _vertex(at: Floats, losses: Floats) -> float:
+    """Return where a parabola through the least of equally spaced losses and its neighbours is least."""
+    best = int(np.argmin(losses))
+    if best in {0, len(at) - 1}:
+        return float(at[best])
+    left, middle, right = losses[best - 1 : best + 2]
+    return float(at[best] + 0.5 * (left - right) / (left - 2 * middle + right) * (at[1] - at[0]))

@@ -1,0 +1,130 @@
+"""The candidate table in numbers: codes of every part and the physics of every pair, computed once for a study."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spectune.engines.protocol import Engine
+from spectune.search.enumeration import Items
+from spectune.search.guided.encoding import Axis, Codes, encode
+from spectune.search.guided.physics import Works
+from spectune.search.guided.setting import RELEVANT, Setting
+from spectune.search.guided.table import Block, CandidateTable
+from spectune.space import Candidate, SearchSpace
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class BlockChart:
+    """One block of the table.
+
+    Attributes:
+        drafts: Codes of the drafts, shape (drafts, draft axes).
+        sides: Codes of the sides, shape (sides, side axes).
+        settings: Index of each pair's setting, shape (drafts, sides).
+    """
+
+    drafts: Codes
+    sides: Codes
+    settings: Integers
+
+
+@dataclass(frozen=True)
+class Chart:
+    """All blocks.
+
+    Attributes:
+        table: What is charted.
+        axes: Parameters that vary, those of the draft first.
+        draft_axes: How many these are.
+        blocks: In the order of the table's.
+        works: The different settings.
+        drafters: All that occur.
+        fixed: Arguments of the engine that every launch has.
+    """
+
+    table: CandidateTable
+    axes: tuple[Axis, ...]
+    draft_axes: int
+    blocks: tuple[BlockChart, ...]
+    works: Works
+    drafters: tuple[str, ...]
+    fixed: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, space: SearchSpace, engine: Engine) -> Chart:
+        """Chart a space."""
+        table = CandidateTable.of(space, engine)
+        varied = [p for p in space.parameters.values() if not p.is_fixed]
+        draft = [Axis.of(p) for p in varied if p.name in table.draft_names]
+        side = [Axis.of(p) for p in varied if p.name not in table.draft_names]
+        fixed = space.engine.args
+        settings: dict[Setting, int] = {}
+        blocks = tuple(
+            BlockChart(
+                encode(draft, map(dict, block.drafts)),
+                encode(side, map(dict, block.sides)),
+                _settings(block, fixed, settings),
+            )
+            for block in table.blocks
+        )
+        drafters = tuple(sorted({setting.drafter for setting in settings if setting.drafter is not None}))
+        concurrencies = [level.concurrency for level in space.workload.levels if level.concurrency is not None]
+        works = Works.of(list(settings), concurrencies, drafters)
+        return cls(table, (*draft, *side), len(draft), blocks, works, drafters, fixed)
+
+    @property
+    def depth(self) -> int:
+        """Deepest draft."""
+        return max((setting.depth for setting in self.works.settings), default=0)
+
+    def setting(self, candidate: Candidate) -> Setting:
+        """Return the setting of any candidate."""
+        return Setting.of({**self.fixed, **candidate.values})
+
+    def codes(self, candidates: Sequence[Candidate]) -> Codes:
+        """Return the codes of candidates, shape (n, axes)."""
+        return encode(self.axes, [candidate.values for candidate in candidates])
+
+    def codes_at(self, numbers: Integers) -> Codes:
+        """Return the codes of numbers of the table, shape (n, axes)."""
+        found = np.empty((len(numbers), len(self.axes)), np.int64)
+        for row, number in zip(found, numbers, strict=True):
+            block, draft, side = self.table.place(int(number))
+            row[: self.draft_axes] = self.blocks[block].drafts[draft]
+            row[self.draft_axes :] = self.blocks[block].sides[side]
+        return found
+
+    def settings_at(self, numbers: Integers) -> Integers:
+        """Return the index of the setting of numbers of the table."""
+        places = [self.table.place(int(number)) for number in numbers]
+        return np.array([self.blocks[block].settings[draft, side] for block, draft, side in places], np.int64)
+
+    def spread(self, by_setting: Floats) -> Floats:
+        """Return what each setting has for each candidate, shape (candidates,)."""
+        return np.concatenate([by_setting[block.settings].ravel() for block in self.blocks])
+
+
+def _settings(block: Block, fixed: Mapping[str, Any], known: dict[Setting, int]) -> Integers:
+    """Return the setting of each pair, entering new ones; parts that agree in what matters are looked at once."""
+    drafts, draft_of = _relevant(block.drafts)
+    sides, side_of = _relevant(block.sides)
+    found = np.empty((len(drafts), len(sides)), np.int64)
+    for row, draft in enumerate(drafts):
+        for column, side in enumerate(sides):
+            setting = Setting.of({**fixed, **dict(draft), **dict(side)})
+            found[row, column] = known.setdefault(setting, len(known))
+    return found[np.ix_(draft_of, side_of)]
+
+
+def _relevant(parts: Sequence[Items]) -> tuple[list[Items], Integers]:
+    different: dict[Items, int] = {}
+    at = [different.setdefault(tuple(item for item in items if item[0] in RELEVANT), len(different)) for items in parts]
+    return list(different), np.array(at, np.int64)

@@ -1,0 +1,86 @@
+"""How well each launch was predicted by those before it: what decides how far the models are followed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from spectune.search.guided.evidence import Evidence
+from spectune.search.guided.landscape import Landscape
+
+WINDOW = 6  # launches, the last ones
+FIRST = 3  # launches before the first forecast
+LEAST = 4  # forecasts before physics is given up
+BAD = 0.05  # root mean square error of the log score from which a search without physics is asked as well
+CLEARLY = 0.7  # of the error with physics: better by chance only now and then
+EXPLORING, MOST_EXPLORING = 0.1, 0.4  # share of launches that look beyond the best prediction
+
+Seen = tuple[Evidence, ...]
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """A launch's log score as predicted, and as measured."""
+
+    mean: float
+    deviation: float
+    value: float
+
+
+class Forecasts:
+    """One-step-ahead forecasts, made again from the evidence when they are not remembered."""
+
+    def __init__(self, survey: Callable[[Seen, bool], Landscape]) -> None:
+        self._survey = survey
+        self._known: dict[tuple[int, bool], tuple[Seen, Forecast | None]] = {}
+
+    def miss(self, seen: Seen) -> float:
+        """Return the root mean square of the last errors in their own deviations; at least 1."""
+        found = self._last(seen, physical=True)
+        if not found:
+            return 1.0
+        return max(1.0, float(np.sqrt(np.mean([((f.value - f.mean) / f.deviation) ** 2 for f in found]))))
+
+    def exploring(self, seen: Seen) -> float:
+        """Return the share of launches that should not follow the best prediction."""
+        return min(MOST_EXPLORING, EXPLORING * self.miss(seen))
+
+    def trusts_physics(self, seen: Seen) -> bool:
+        """Whether physics predicted well, or at least no worse than a process without it."""
+        forecasts = self._last(seen, physical=True)
+        with_physics = _error(forecasts)
+        if len(forecasts) < LEAST or with_physics < BAD:
+            return True
+        return _error(self._last(seen, physical=False)) > CLEARLY * with_physics
+
+    def _last(self, seen: Seen, *, physical: bool) -> list[Forecast]:
+        measured = [index for index, item in enumerate(seen) if item.targets is not None and index >= FIRST]
+        found = [self._at(seen[: index + 1], physical) for index in measured[-WINDOW:]]
+        return [forecast for forecast in found if forecast is not None]
+
+    def _at(self, seen: Seen, physical: bool) -> Forecast | None:
+        """Return the forecast of the last of these launches."""
+        key = len(seen), physical
+        if key not in self._known or self._known[key][0] != seen:
+            self._known[key] = seen, self._made(seen, physical)
+        return self._known[key][1]
+
+    def _made(self, seen: Seen, physical: bool) -> Forecast | None:
+        before, last = seen[:-1], seen[-1]
+        if last.targets is None or not any(item.targets for item in before):
+            return None
+        beliefs = self._survey(before, physical)
+        number = beliefs.chart.table.number(last.candidate)
+        if number is None:
+            return None
+        own = float(beliefs.deviations(np.array([number]))[0])
+        deviation = float(np.hypot(own, beliefs.residual.noise))
+        return Forecast(float(beliefs.score[number]), deviation, float(np.mean(last.targets[: beliefs.goals])))
+
+
+def _error(forecasts: list[Forecast]) -> float:
+    if not forecasts:
+        return 0.0
+    return float(np.sqrt(np.mean([(f.value - f.mean) ** 2 for f in forecasts])))

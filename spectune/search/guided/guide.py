@@ -1,0 +1,215 @@
+"""The next launch that the evidence asks for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from spectune.engines.protocol import Engine
+from spectune.search.guided.acquisition import expected_improvement, sureness
+from spectune.search.guided.bounds import out_of_reach
+from spectune.search.guided.chart import Chart
+from spectune.search.guided.evidence import Evidence
+from spectune.search.guided.forecasts import Forecasts
+from spectune.search.guided.landscape import Landscape, chances, survey
+from spectune.search.guided.physics import targets_of
+from spectune.search.guided.stopping import Outlook, outlook
+from spectune.search.guided.wording import compared, describe
+from spectune.space import Candidate, SearchSpace
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Booleans = npt.NDArray[np.bool_]
+
+SHORTLIST = 400
+LEAST_FEASIBLE = 0.02
+HOPE = 0.5  # of the deviations: mostly the best prediction is followed, less what might be
+MANY_TREES = 30  # shapes; with fewer, a launch that only teaches does not pay
+SMALL_TREE, LIKELY = 2, 0.5  # N of the first tree at most, in lengths of its chain; its least chance to run
+UNHEARD_TRIES, UNHEARD_FEASIBLE = (
+    3,
+    0.1,
+)  # launches a drafter gets that has failed so far, and their least chance to run
+EQUAL = 1e-9
+FAILURE_COST = 0.05  # of the score, in choosing whom to look at closely
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A candidate and why it is worth a launch."""
+
+    candidate: Candidate
+    why: str
+
+
+class Guide:
+    """Reads evidence, proposes candidates.
+
+    What it keeps is only for speed: the chart of the space and the beliefs after the launches seen last. The same
+    evidence gives the same advice whatever was asked before.
+    """
+
+    def __init__(self, space: SearchSpace, engine: Engine, *, seed: int = 0) -> None:
+        self.space, self._seed = space, seed
+        self.chart = Chart.of(space, engine)
+        self._targets = targets_of(space)
+        self._forecasts = Forecasts(lambda seen, physical: self._survey(seen, physical=physical))
+        self._latest: tuple[tuple[Evidence, ...], Landscape] | None = None
+
+    def propose(self, evidence: Sequence[Evidence]) -> Advice | None:
+        """Return the next launch; None when every candidate has been launched, or cannot pay."""
+        untried = self._untried(evidence)
+        if not untried.any():
+            return None
+        rng = np.random.default_rng([self._seed, len(evidence)])
+        if not any(item.targets for item in evidence):
+            return self._cautious(evidence, untried, rng)
+        beliefs = self.beliefs(evidence)
+        untried &= ~self._hopeless(self.dropped(evidence))
+        if not untried.any():
+            return None
+        first = self._unheard(evidence, beliefs, untried) or self._first_tree(evidence, beliefs, untried)
+        if first is not None:
+            return first
+        numbers = _shortlist(beliefs, untried)
+        weights = self._weights(evidence, rng)
+        means = weights @ beliefs.means[: beliefs.goals, numbers]
+        tried = self._tried(evidence)
+        best = float((weights @ beliefs.means[: beliefs.goals, tried]).max()) if tried else float(means.max())
+        deviations = beliefs.deviations(numbers)
+        gains = expected_improvement(means, HOPE * deviations, best) * beliefs.feasible[numbers]
+        at = int(np.argmax(gains))
+        number = int(numbers[at])
+        sure = float(sureness(means[at], deviations[at], best))
+        why = compared(self.space, beliefs, number, weights, gain=float(means[at]) - best, sure=sure)
+        return Advice(self.chart.table.candidate(number), why)
+
+    def beliefs(self, evidence: Sequence[Evidence]) -> Landscape:
+        """Return what is believed of all candidates, by physics unless a search without it has predicted better."""
+        known = tuple(evidence)
+        if self._latest is None or self._latest[0] != known:
+            physical = self._forecasts.trusts_physics(known)
+            self._latest = known, self._survey(known, physical=physical)
+        return self._latest[1]
+
+    def dropped(self, evidence: Sequence[Evidence]) -> Mapping[str, str]:
+        """Return the drafters that cannot pay, each with the reason."""
+        beliefs = self.beliefs(evidence)
+        measured = [item for item in evidence if item.targets is not None]
+        numbers = [self.chart.table.number(item.candidate) for item in measured if not item.candidate.speculative]
+        scores = [float(beliefs.score[number]) for number in numbers if number is not None]
+        if not scores:
+            return {}
+        drafters = {self.chart.setting(item.candidate).drafter for item in measured}
+        return out_of_reach(beliefs, max(scores), frozenset(name for name in drafters if name is not None))
+
+    def outlook(self, evidence: Sequence[Evidence]) -> Outlook | None:
+        """Return what another launch may bring; None while nothing was measured, or nothing is left."""
+        untried, tried = self._untried(evidence), self._tried(evidence)
+        if not untried.any() or not tried:
+            return None
+        beliefs, dropped = self.beliefs(evidence), self.dropped(evidence)
+        untried &= ~self._hopeless(dropped)
+        reasons = tuple(dropped.values())
+        if not untried.any():
+            return Outlook(0.0, 0.0, reasons)
+        inflation = self._forecasts.miss(tuple(evidence))
+        found = outlook(beliefs, _shortlist(beliefs, untried), np.array(tried), inflation)
+        return replace(found, dropped=reasons)
+
+    def standing(self, evidence: Sequence[Evidence], candidate: Candidate) -> float | None:
+        """Return the log score believed of a candidate: its own launches, and what all others say of it."""
+        number = self.chart.table.number(candidate)
+        if number is None or not any(item.targets for item in evidence):
+            return None
+        return float(self.beliefs(evidence).score[number])
+
+    def _survey(self, evidence: Sequence[Evidence], *, physical: bool) -> Landscape:
+        return survey(self.chart, self.space, self._targets, evidence, physical=physical)
+
+    def _weights(self, evidence: Sequence[Evidence], rng: np.random.Generator) -> Floats:
+        """Return how the objectives count in this launch: mostly alike, else any mixture, for the front's sake."""
+        count = len(self.space.objectives)
+        if count > 1 and rng.random() < self._forecasts.exploring(tuple(evidence)):
+            return rng.dirichlet(np.ones(count))
+        return np.full(count, 1.0 / count)
+
+    def _tried(self, evidence: Sequence[Evidence]) -> list[int]:
+        """Return the numbers of what was measured, within the bounds if anything was."""
+        measured = [item for item in evidence if item.targets is not None]
+        kept = [item for item in measured if self._keeps_bounds(item)]
+        numbers = [self.chart.table.number(item.candidate) for item in kept or measured]
+        return list(dict.fromkeys(number for number in numbers if number is not None))
+
+    def _keeps_bounds(self, item: Evidence) -> bool:
+        bounded = (item.targets or ())[len(self.space.objectives) :]
+        return all(c.excess(math.exp(log)) <= 0.0 for c, log in zip(self.space.constraints, bounded, strict=True))
+
+    def _untried(self, evidence: Sequence[Evidence]) -> Booleans:
+        found = self.chart.table.allowed.copy()
+        for item in evidence:
+            number = self.chart.table.number(item.candidate)
+            if number is not None:
+                found[number] = False
+        return found
+
+    def _hopeless(self, drafters: Collection[str]) -> Booleans:
+        """Return the candidates of some drafters."""
+        own = np.array([setting.drafter in drafters for setting in self.chart.works.settings], np.float64)
+        return self.chart.spread(own) > 0.0
+
+    def _unheard(self, evidence: Sequence[Evidence], beliefs: Landscape, untried: Booleans) -> Advice | None:
+        """Return another launch of a drafter of which nothing is known because its launches failed."""
+        heard = {self.chart.setting(item.candidate).drafter for item in evidence if item.targets is not None}
+        failed = [self.chart.setting(item.candidate).drafter for item in evidence if item.failure is not None]
+        for drafter in self.chart.drafters:
+            if drafter in heard or not 0 < failed.count(drafter) < UNHEARD_TRIES:
+                continue
+            its = np.array([s.drafter == drafter and s.topk == 1 for s in self.chart.works.settings], np.float64)
+            chance = np.where(untried, beliefs.feasible * self.chart.spread(its), 0.0)
+            if chance.max() < UNHEARD_FEASIBLE:
+                continue
+            numbers = np.flatnonzero(chance >= chance.max() - EQUAL)
+            number = int(numbers[np.argmax(beliefs.score[numbers])])
+            odds = f"{chance[number]:.0%}"
+            why = f"nothing is known of {drafter} since its launches failed; here it is likeliest to run ({odds})"
+            return Advice(self.chart.table.candidate(number), why)
+        return None
+
+    def _first_tree(self, evidence: Sequence[Evidence], beliefs: Landscape, untried: Booleans) -> Advice | None:
+        """Return the most promising small tree while none was launched: a large one tells less about the others."""
+        if any(self.chart.setting(item.candidate).topk > 1 for item in evidence):
+            return None
+        if sum(setting.topk > 1 for setting in self.chart.works.drafts) < MANY_TREES:
+            return None
+        small = [s.topk > 1 and s.tokens <= SMALL_TREE * (s.steps + 1) for s in self.chart.works.settings]
+        open_ = untried & (self.chart.spread(np.array(small, np.float64)) > 0.0) & (beliefs.feasible > LIKELY)
+        if not open_.any():
+            return None
+        number = int(np.argmax(np.where(open_, beliefs.score, -np.inf)))
+        why = f"the first tree, a small one: it tells how much breadth adds; {describe(self.space, beliefs, number)}"
+        return Advice(self.chart.table.candidate(number), why)
+
+    def _cautious(self, evidence: Sequence[Evidence], untried: Booleans, rng: np.random.Generator) -> Advice:
+        """Return one of those most likely to run at all."""
+        likely = np.where(untried, chances(self.chart, evidence), -1.0)
+        numbers = np.flatnonzero(likely >= likely.max() - EQUAL)
+        number = int(rng.choice(numbers))
+        why = f"nothing was measured so far; among those most likely to run ({likely[number]:.0%})"
+        return Advice(self.chart.table.candidate(number), why)
+
+
+def _shortlist(beliefs: Landscape, untried: Booleans) -> Integers:
+    """Return the candidates to look at closely: those with the best prospects, their doubts in their favour."""
+    numbers = np.flatnonzero(untried & (beliefs.feasible > LEAST_FEASIBLE))
+    if not len(numbers):
+        numbers = np.flatnonzero(untried)
+    if len(numbers) <= SHORTLIST:
+        return numbers
+    risk = np.log(np.maximum(beliefs.feasible[numbers], 1e-9))
+    worth = beliefs.score[numbers] + beliefs.doubts[numbers] + FAILURE_COST * risk
+    return numbers[np.argpartition(-worth, SHORTLIST)[:SHORTLIST]]

@@ -1,0 +1,165 @@
+"""What is believed of every candidate after the launches so far."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr
+
+from spectune.search.guided.chart import Chart
+from spectune.search.guided.evidence import Evidence
+from spectune.search.guided.feasibility import fits, regions
+from spectune.search.guided.physics import Physics, Target, Works
+from spectune.search.guided.residual import Components, Residual, Spreads
+from spectune.serving import FailureClass
+from spectune.space import SearchSpace
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+JITTER = 1e-8
+BOUND_DOUBT = 0.10  # standard deviation of the log of a bounded metric: a candidate near its bound is no outcast
+UNEXPLAINED = Spreads(single=0.15, pair=0.05, draft=0.2, draft_single=0.3, mean=1.0, noise=0.02)
+
+
+@dataclass(frozen=True)
+class Landscape:
+    """Beliefs on all candidates of a chart.
+
+    Attributes:
+        chart: The candidates.
+        targets: What is predicted.
+        goals: How many of the targets are objectives; the others are bounded.
+        means: Expected value of each target, shape (targets, candidates).
+        feasible: Probability that a launch succeeds and keeps the bounds, shape (candidates,).
+        features: What may be wrong with the physics of each setting, shape (settings, parts).
+        residual: The process behind the objectives.
+        physics: The models behind them; None where no level gave any.
+    """
+
+    chart: Chart
+    targets: tuple[Target, ...]
+    goals: int
+    means: Floats
+    feasible: Floats
+    features: Floats
+    residual: Residual
+    physics: Physics | None
+
+    @cached_property
+    def score(self) -> Floats:
+        """Mean of the objectives: what a recommendation is chosen by."""
+        found: Floats = self.means[: self.goals].mean(axis=0)
+        return found
+
+    def deviations(self, numbers: Integers) -> Floats:
+        """Return the standard deviation of the score of some candidates, of the launch's noise without."""
+        settings = self.chart.settings_at(numbers)
+        return np.sqrt(self.residual.variances(self.chart.codes_at(numbers), self.features[settings]))
+
+    def draws(self, numbers: Integers, count: int, rng: np.random.Generator, inflation: float = 1.0) -> Floats:
+        """Draw scores of some candidates together, shape (count, candidates), deviations inflated by a factor."""
+        features = self.features[self.chart.settings_at(numbers)]
+        covariance = self.residual.posterior(self.chart.codes_at(numbers), features)
+        root = np.linalg.cholesky(covariance + JITTER * np.eye(len(covariance)))
+        found: Floats = self.score[numbers] + inflation * rng.standard_normal((count, len(numbers))) @ root.T
+        return found
+
+    @cached_property
+    def doubts(self) -> Floats:
+        """Standard deviation of each candidate's score that stems from the physics."""
+        return self.chart.spread(self.residual.doubts(self.features))
+
+
+def survey(
+    chart: Chart,
+    space: SearchSpace,
+    targets: tuple[Target, ...],
+    evidence: Sequence[Evidence],
+    *,
+    physical: bool = True,
+) -> Landscape:
+    """Fit all models and predict every candidate.
+
+    Args:
+        chart: The candidates.
+        space: Its search space.
+        targets: As `targets_of` gives them.
+        evidence: At least one launch with targets.
+        physical: Whether to use acceptance and cycle time; without, the process stands alone.
+    """
+    measured = [item for item in evidence if item.targets is not None]
+    goals = len(space.objectives)
+    values = np.array([item.targets for item in measured]).T
+    codes = chart.codes([item.candidate for item in measured])
+    settings = [chart.setting(item.candidate) for item in measured]
+    components = Components(chart.axes, chart.draft_axes)
+    physics = None
+    if physical and any(level.concurrency is not None for item in measured for level in item.levels):
+        physics = Physics.fit(measured, settings, chart.drafters, chart.depth)
+    explained = [physics is not None and target.load is not None for target in targets]
+    base = np.zeros((len(targets), len(chart.works.settings)))
+    seen = np.zeros_like(values)
+    features, seen_features = np.zeros((len(chart.works.settings), 0)), np.zeros((len(measured), 0))
+    if physics is not None:
+        works = Works.of(settings, [target.load for target in targets if target.load is not None], chart.drafters)
+        base, seen = physics.expected(chart.works, targets), physics.expected(works, targets)
+        features = physics.features(chart.works, targets[:goals], chart.works.drafts)
+        seen_features = physics.features(works, targets[:goals], chart.works.drafts)
+    means = np.empty((len(targets), chart.table.size))
+    residual = None
+    for chosen, spreads in ((explained, Spreads()), ([not e for e in explained], UNEXPLAINED)):
+        rows = [index for index, wanted in enumerate(chosen) if wanted]
+        if not rows:
+            continue
+        left = values[rows] - seen[rows]
+        middle = np.median(left, axis=1, keepdims=True)
+        used = spreads is not UNEXPLAINED
+        fitted = Residual.fit(components, codes, seen_features[:, : None if used else 0], (left - middle).T, spreads)
+        ground = base[rows] + (fitted.shift(features) if used else 0.0)
+        surface = [
+            (fitted.surface(b.drafts, b.sides) + ground[:, b.settings]).reshape(len(rows), -1) for b in chart.blocks
+        ]
+        means[rows] = np.concatenate(surface, axis=1) + middle
+        residual = fitted if residual is None or rows[0] < goals else residual
+    assert residual is not None, "a space has at least one objective"
+    feasible = chances(chart, evidence) * _keeps(space, means[goals:])
+    return Landscape(
+        chart, targets, goals, means, feasible, features[:, : residual.features.shape[1]], residual, physics
+    )
+
+
+def chances(chart: Chart, evidence: Sequence[Evidence]) -> Floats:
+    """Return the probability that each candidate's launch succeeds, by the failures so far; 0 where it cannot."""
+    failed = [item for item in evidence if item.failure is not None]
+    found = np.ones(chart.table.size)
+    if not failed:
+        return found
+    ran = [item for item in evidence if item.failure is None]
+    demands = [np.array([chart.setting(item.candidate).graph_demand for item in items]) for items in (failed, ran)]
+    memory = np.array([item.failure is FailureClass.MEMORY for item in failed]) & (demands[0] > 0.0)
+    if memory.any() and demands[0][memory].min() > demands[1].max(initial=0.0):
+        wanted = np.array([setting.graph_demand for setting in chart.works.settings])
+        found *= chart.spread(fits(wanted, demands[1].max(initial=0.0), demands[0][memory].min()))
+        failed = [item for item, graphs in zip(failed, memory, strict=True) if not graphs]
+    ran_codes = chart.codes([item.candidate for item in ran])
+    for failure in sorted({item.failure for item in failed if item.failure is not None}):
+        alike = chart.codes([item.candidate for item in failed if item.failure is failure])
+        for region in regions(chart.axes, alike, ran_codes):
+            found *= 1.0 - np.concatenate([region.risk(b.drafts, b.sides).ravel() for b in chart.blocks])
+    return found
+
+
+def _keeps(space: SearchSpace, logs: Floats) -> Floats:
+    """Return the probability that the bounds of the space are kept."""
+    found = np.ones(logs.shape[1] if len(logs) else 1)
+    for row, constraint in zip(logs, space.constraints, strict=True):
+        if constraint.max is not None:
+            found = found * ndtr((np.log(max(constraint.max, 1e-9)) - row) / BOUND_DOUBT)
+        if constraint.min is not None and constraint.min > 0.0:
+            found = found * ndtr((row - np.log(constraint.min)) / BOUND_DOUBT)
+    return found

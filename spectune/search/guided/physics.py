@@ -1,0 +1,153 @@
+"""Acceptance and cycle time together: the figures of merit of every setting, as far as physics explains them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from spectune.search.guided.acceptance import AcceptanceModel, Accepted, even_survival
+from spectune.search.guided.cycle import CycleModel, terms
+from spectune.search.guided.evidence import Evidence
+from spectune.search.guided.setting import Setting
+from spectune.space import SearchSpace
+
+Floats = npt.NDArray[np.float64]
+
+EXPLAINED = frozenset({"decode_speed", "output_throughput", "cycle_ms"})
+"""Metrics that follow from accept length and cycle time; others are left to the Gaussian process."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A quantity that is predicted: the logarithm of a metric at a level, negated where less is better."""
+
+    metric: str
+    level: str
+    concurrency: int | None
+    sign: float
+
+    @property
+    def load(self) -> int | None:
+        """Requests in flight where physics explains the metric; None where only the Gaussian process can."""
+        return self.concurrency if self.metric in EXPLAINED else None
+
+
+def targets_of(space: SearchSpace) -> tuple[Target, ...]:
+    """Return the objectives, then what is bounded."""
+    concurrency = {level.name: level.concurrency for level in space.workload.levels}
+    objectives = [
+        Target(o.metric, o.level, concurrency[o.level], 1.0 if o.direction == "maximize" else -1.0)
+        for o in space.objectives
+    ]
+    bounds = [Target(c.metric, c.level, concurrency[c.level], 1.0) for c in space.constraints]
+    return (*objectives, *bounds)
+
+
+@dataclass(frozen=True)
+class Works:
+    """Settings with their work at each level, computed once.
+
+    Attributes:
+        settings: Different ones.
+        terms: Concurrency → work terms, shape (settings, terms).
+        batches: Concurrency → requests that run at once, shape (settings,).
+        drafts: A setting for each way to draft, whatever graphs it has.
+        draft_of: Index of each setting's way to draft.
+    """
+
+    settings: tuple[Setting, ...]
+    terms: Mapping[int, Floats]
+    batches: Mapping[int, Floats]
+    drafts: tuple[Setting, ...]
+    draft_of: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, settings: Sequence[Setting], concurrencies: Sequence[int], drafters: Sequence[str]) -> Works:
+        """Compute the terms."""
+        loads = list(dict.fromkeys(concurrencies))
+        different: dict[object, int] = {}
+        draft_of = [different.setdefault(setting.draft, len(different)) for setting in settings]
+        first = dict(zip(reversed(draft_of), reversed(settings), strict=True))
+        return cls(
+            settings=tuple(settings),
+            terms={load: terms(settings, load, drafters) for load in loads},
+            batches={load: np.array([setting.batch(load) for setting in settings], np.float64) for load in loads},
+            drafts=tuple(first[at] for at in range(len(first))),
+            draft_of=np.array(draft_of, np.int64),
+        )
+
+
+@dataclass(frozen=True)
+class Physics:
+    """Fitted models of acceptance and cycle time."""
+
+    acceptance: AcceptanceModel
+    cycle: CycleModel
+
+    @classmethod
+    def fit(
+        cls,
+        evidence: Sequence[Evidence],
+        settings: Sequence[Setting],
+        drafters: Sequence[str],
+        depth: int,
+    ) -> Physics:
+        """Fit both models.
+
+        Args:
+            evidence: Launches with levels, at least one.
+            settings: Of these launches.
+            drafters: All of the table.
+            depth: Deepest draft of the table.
+        """
+        accepted, rows, times, plain = [], [], [], []
+        for item, setting in zip(evidence, settings, strict=True):
+            for level in item.levels:
+                if level.concurrency is not None:
+                    rows.append(terms([setting], level.concurrency, drafters)[0])
+                    times.append(level.cycle_ms)
+                    if setting.drafter is None:
+                        plain.append(level.cycle_ms)
+                if setting.drafter is not None:
+                    survival = level.survival or even_survival(level.accept_length, setting.depth)
+                    accepted.append(Accepted(setting, survival, level.accept_length, level.verifies))
+        baseline = min(plain or times)
+        return cls(AcceptanceModel.fit(accepted, depth), CycleModel.fit(np.array(rows), np.array(times), baseline))
+
+    def lengths(self, works: Works) -> Floats:
+        """Return the accept length to expect of each setting, shape (settings,)."""
+        return self.acceptance.lengths(works.drafts)[works.draft_of]
+
+    def expected(self, works: Works, targets: Sequence[Target]) -> Floats:
+        """Return the expected value of each target, shape (targets, settings); 0 for what physics does not explain."""
+        lengths = np.log(self.lengths(works))
+        found = np.zeros((len(targets), len(works.settings)))
+        for row, target in zip(found, targets, strict=True):
+            if target.load is None:
+                continue
+            cycle = np.log(self.cycle.ms(works.terms[target.load]))
+            if target.metric == "cycle_ms":
+                row[:] = target.sign * cycle
+                continue
+            row[:] = lengths - cycle + np.log(1000.0)
+            if target.metric == "output_throughput":
+                row[:] += np.log(works.batches[target.load])
+        return found
+
+    def features(self, works: Works, targets: Sequence[Target], drafts: Sequence[Setting]) -> Floats:
+        """Return what may be wrong with the expected values, in independent parts, shape (settings, parts).
+
+        Args:
+            works: Settings.
+            targets: What is expected; each has its own parts, weighted so that together they count once.
+            drafts: Ways to draft whose parts are told apart, in a fixed order.
+        """
+        loads = [target.load for target in targets if target.load is not None]
+        if not loads:
+            return np.zeros((len(works.settings), 0))
+        cycles = [self.cycle.features(works.terms[load]) / np.sqrt(len(loads)) for load in loads]
+        accepted = self.acceptance.features([*drafts, *works.drafts])[len(drafts) :]
+        return np.concatenate([*cycles, accepted[works.draft_of]], axis=1)

@@ -1,0 +1,231 @@
+"""A Gaussian process on what the physics leaves over: an effect of every parameter, of every pair, and noise.
+
+The kernel is a sum K = Σ_t w_t C_t of fixed components: one per parameter, one per pair of parameters, one for all
+draft parameters together, a constant, and noise. The variances w_t maximise the marginal likelihood times
+inverse-gamma priors, by the multiplicative MM updates of Zhou et al. (2019, "MM Algorithms for Variance Components
+Models"), which never become negative. Effects that do not show shrink, those that were never varied keep their prior.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from spectune.search.guided.encoding import Axis, Codes
+
+Floats = npt.NDArray[np.float64]
+
+ROUNDS = 12
+CERTAINTY = 1.0  # pseudo-observations behind each prior variance
+JITTER = 1e-10
+
+
+@dataclass(frozen=True)
+class Spreads:
+    """Prior standard deviations of logarithms: of a parameter's effect, a pair's, all draft parameters', the mean."""
+
+    single: float = 0.03
+    pair: float = 0.02
+    draft: float = 0.03
+    draft_single: float = 0.03
+    mean: float = 0.3
+    noise: float = 0.015
+
+
+@dataclass(frozen=True)
+class Components:
+    """The kernel's components between assignments.
+
+    Attributes:
+        axes: Parameters, those of the draft first.
+        drafts: How many of them belong to the draft.
+    """
+
+    axes: tuple[Axis, ...]
+    drafts: int
+
+    @cached_property
+    def pairs(self) -> list[tuple[int, int]]:
+        """Pairs of parameters."""
+        return list(itertools.combinations(range(len(self.axes)), 2))
+
+    @property
+    def count(self) -> int:
+        """Constant, parameters, pairs, the draft as a whole, features."""
+        return 1 + len(self.axes) + len(self.pairs) + 2
+
+    def singles(self, left: Codes, right: Codes, axes: range | None = None) -> Floats:
+        """Return the likeness in each parameter, shape (axes, left, right)."""
+        chosen = range(len(self.axes)) if axes is None else axes
+        return np.array([self.axes[a].likeness[np.ix_(left[:, i], right[:, a])] for i, a in enumerate(chosen)]).reshape(
+            len(chosen), len(left), len(right)
+        )
+
+    def stack(self, codes: Codes, features: Floats) -> Floats:
+        """Return every component among assignments, shape (count, n, n)."""
+        singles = self.singles(codes, codes)
+        found = np.empty((self.count, len(codes), len(codes)))
+        found[0] = 1.0
+        found[1 : 1 + len(self.axes)] = singles
+        for at, (i, j) in enumerate(self.pairs, start=1 + len(self.axes)):
+            np.multiply(singles[i], singles[j], out=found[at])
+        found[-2] = np.prod(singles[: self.drafts], axis=0) if self.drafts else 1.0
+        found[-1] = features @ features.T
+        return found
+
+    def priors(self, spreads: Spreads) -> Floats:
+        """Return the prior variance of each component, and of the noise behind them."""
+        singles = [spreads.draft_single] * self.drafts + [spreads.single] * (len(self.axes) - self.drafts)
+        draft_pairs = spreads.pair * spreads.draft_single / spreads.single
+        pairs = [draft_pairs if j < self.drafts else spreads.pair for _, j in self.pairs]
+        return np.square([spreads.mean, *singles, *pairs, spreads.draft, 1.0, spreads.noise])
+
+
+@dataclass(frozen=True)
+class Residual:
+    """A fitted process.
+
+    Attributes:
+        components: Its kernel's.
+        codes: Assignments it was fitted to, shape (n, axes).
+        features: Of these, shape (n, parts): what else may be wrong about them, in independent parts.
+        weights: Variance of each component, then of the noise.
+        alpha: K⁻¹y, shape (n, targets).
+        inverse: K⁻¹, shape (n, n).
+        targets: y.
+    """
+
+    components: Components
+    codes: Codes
+    features: Floats
+    weights: Floats
+    alpha: Floats
+    inverse: Floats
+    targets: Floats
+
+    @classmethod
+    def fit(cls, components: Components, codes: Codes, features: Floats, targets: Floats, spreads: Spreads) -> Residual:
+        """Fit the variances, then the process.
+
+        Args:
+            components: Of the kernel.
+            codes: Shape (n, axes), n ≥ 1.
+            features: Shape (n, parts); a linear function of them with standard normal coefficients is one component.
+            targets: Shape (n, targets); all share the kernel.
+            spreads: Prior standard deviations.
+        """
+        count = len(codes)
+        stack = np.concatenate([components.stack(codes, features), np.eye(count)[None]])
+        flat = stack.reshape(len(stack), -1)
+        priors = components.priors(spreads)
+        weights = priors.copy()
+        for _ in range(ROUNDS):
+            inverse, alpha = _solved(flat, weights, targets)
+            explained = np.einsum("im,jm->ij", alpha, alpha) / targets.shape[1]
+            gains, costs = flat @ explained.ravel(), flat @ inverse.ravel()
+            # Inverse-gamma prior with mode near the prior variance, its log term replaced by the tangent.
+            top = weights**2 * gains + CERTAINTY * priors
+            weights = np.sqrt(top / (np.maximum(costs, 0.0) + CERTAINTY / weights))
+            weights[-2] = 1.0  # the features say themselves how wrong they may be
+        inverse, alpha = _solved(flat, weights, targets)
+        return cls(components, codes, features, weights, alpha, inverse, targets)
+
+    @property
+    def prior_variance(self) -> float:
+        """Variance of an assignment that is like none seen, features and noise left out."""
+        return float(self.weights[:-2].sum())
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation of one launch."""
+        return float(np.sqrt(self.weights[-1]))
+
+    def surface(self, draft_codes: Codes, side_codes: Codes) -> Floats:
+        """Return the mean of every draft beside every side, shape (targets, drafts, sides)."""
+        left, right, on_draft, on_side = self._factors(draft_codes, side_codes)
+        parts = []
+        for alpha in self.alpha.T:
+            crossed = (left * np.tile(alpha, left.shape[1] // len(alpha))) @ right.T
+            parts.append(crossed + (on_draft @ alpha)[:, None] + (on_side @ alpha)[None, :])
+        return np.array(parts)
+
+    def shift(self, features: Floats) -> Floats:
+        """Return what the features add to the mean, shape (targets, n)."""
+        found: Floats = (self.weights[-2] * features @ (self.features.T @ self.alpha)).T
+        return found
+
+    def doubts(self, features: Floats) -> Floats:
+        """Return the standard deviation that the features leave, shape (n,)."""
+        left = self.features.T @ self.inverse @ self.features
+        kept = self.weights[-2] * np.eye(len(left)) - self.weights[-2] ** 2 * left
+        found: Floats = np.sqrt(np.maximum(0.0, np.einsum("ij,jk,ik->i", features, kept, features, optimize=True)))
+        return found
+
+    def covariance(self, left: Codes, right: Codes) -> Floats:
+        """Return the prior covariance between assignments, shape (left, right)."""
+        singles = self.components.singles(left, right)
+        found = np.full(singles.shape[1:], self.weights[0])
+        found += np.tensordot(self.weights[1 : 1 + len(singles)], singles, axes=1)
+        for weight, (i, j) in zip(self.weights[1 + len(singles) : -3], self.components.pairs, strict=True):
+            found += weight * singles[i] * singles[j]
+        drafts = self.components.drafts
+        found += self.weights[-3] * (np.prod(singles[:drafts], axis=0) if drafts else 1.0)
+        return found
+
+    def means(self, codes: Codes) -> Floats:
+        """Return the mean of each assignment without features, shape (targets, n)."""
+        found: Floats = (self.covariance(codes, self.codes) @ self.alpha).T
+        return found
+
+    def variances(self, codes: Codes, features: Floats) -> Floats:
+        """Return the posterior variance of each assignment, noise left out."""
+        cross = self.covariance(codes, self.codes) + self.weights[-2] * features @ self.features.T
+        prior = self.prior_variance + self.weights[-2] * np.square(features).sum(axis=1)
+        explained = np.einsum("ij,jk,ik->i", cross, self.inverse, cross, optimize=True)
+        found: Floats = np.maximum(0.0, prior - explained)
+        return found
+
+    def posterior(self, codes: Codes, features: Floats) -> Floats:
+        """Return the posterior covariance of some assignments, noise left out, shape (n, n)."""
+        cross = self.covariance(codes, self.codes) + self.weights[-2] * features @ self.features.T
+        prior = self.covariance(codes, codes) + self.weights[-2] * features @ features.T
+        found: Floats = prior - cross @ self.inverse @ cross.T
+        return found
+
+    def _factors(self, draft_codes: Codes, side_codes: Codes) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return the kernel against what was seen, as a sum of products of a draft's and a side's part."""
+        components, count = self.components, len(self.codes)
+        drafts, axes = components.drafts, len(components.axes)
+        on_drafts = components.singles(draft_codes, self.codes, range(drafts))
+        on_sides = components.singles(side_codes, self.codes, range(drafts, axes))
+        singles, pairs = self.weights[1 : 1 + axes], self.weights[1 + axes : -3]
+        whole = np.prod(on_drafts, axis=0) if drafts else np.ones((len(draft_codes), count))
+        draft_sum = np.tensordot(singles[:drafts], on_drafts, axes=1) + self.weights[0] + self.weights[-3] * whole
+        side_sum = np.tensordot(singles[drafts:], on_sides, axes=1)
+        crossed = np.zeros((axes - drafts, len(draft_codes), count))
+        for weight, (i, j) in zip(pairs, components.pairs, strict=True):
+            if j < drafts:
+                draft_sum = draft_sum + weight * on_drafts[i] * on_drafts[j]
+            elif i >= drafts:
+                side_sum = side_sum + weight * on_sides[i - drafts] * on_sides[j - drafts]
+            else:
+                crossed[j - drafts] += weight * on_drafts[i]
+        left = np.concatenate(list(crossed), axis=1) if len(crossed) else np.zeros((len(draft_codes), 0))
+        right = np.concatenate(list(on_sides), axis=1) if len(on_sides) else np.zeros((len(side_codes), 0))
+        return (
+            left,
+            right,
+            np.broadcast_to(draft_sum, (len(draft_codes), count)),
+            np.broadcast_to(side_sum, (len(side_codes), count)),
+        )
+
+
+def _solved(flat: Floats, weights: Floats, targets: Floats) -> tuple[Floats, Floats]:
+    count = len(targets)
+    kernel = (weights @ flat).reshape(count, count) + JITTER * np.eye(count)
+    inverse = np.asarray(np.linalg.inv(kernel), np.float64)
+    return inverse, inverse @ targets

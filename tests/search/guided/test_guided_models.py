@@ -1,0 +1,202 @@
+"""The parts of the guided search: what they must hold whatever was measured."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from guided_world import SHAPES, TEXT, engine, search, space
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spectune.search.guided.acceptance import AcceptanceModel, Accepted, even_survival
+from spectune.search.guided.acquisition import expected_improvement, sureness
+from spectune.search.guided.bounds import out_of_reach
+from spectune.search.guided.cycle import PRIORS, CycleModel, terms
+from spectune.search.guided.encoding import Axis
+from spectune.search.guided.evidence import Evidence, evidence_of
+from spectune.search.guided.feasibility import fits, regions
+from spectune.search.guided.guide import Guide
+from spectune.search.guided.residual import Components, Residual, Spreads
+from spectune.search.guided.setting import Setting
+from spectune.search.guided.table import CandidateTable
+from spectune.search.guided.trees import chain_lengths, tree_lengths
+from spectune.search.proposals import Proposer
+from spectune.space import Parameter
+
+probabilities = st.floats(0.02, 0.98)
+shapes = st.lists(probabilities, min_size=1, max_size=6).map(tuple)
+
+
+def setting(steps: int, topk: int = 1, tokens: int | None = None, drafter: str | None = "EAGLE3 d") -> Setting:
+    if drafter is None:
+        return Setting(None, 0, 1, 1, (1, 2, 4, 8), 64)
+    return Setting(drafter, steps, topk, tokens or steps + 1, (1, 2, 4, 8), 64)
+
+
+@given(shapes, st.sampled_from([2, 4, 8]), st.floats(0.05, 1.0))
+def test_trees_grow_with_steps_and_tokens_and_are_bounded(chain: tuple[float, ...], topk: int, breadth: float) -> None:
+    lengths = tree_lengths(chain, topk, breadth, 24)
+    assert (np.diff(lengths[1:, 2:], axis=1) >= -1e-12).all()
+    assert (np.diff(lengths[:, 2:], axis=0) >= -1e-9).all()
+    for steps in range(1, len(chain) + 1):
+        assert (lengths[steps] <= steps + 1 + 1e-9).all()
+        assert lengths[steps, -1] >= chain_lengths(chain)[min(steps, 1)] - 1e-9
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 6), shapes, st.floats(1.0, 1e5)), max_size=5))
+def test_a_drafters_chains_never_shrink_with_their_length(seen: list[tuple[int, tuple[float, ...], float]]) -> None:
+    accepted = []
+    for steps, chain, verifies in seen:
+        survival = tuple(np.cumprod(chain[:steps]).tolist())
+        accepted.append(Accepted(setting(steps), survival, 1.0 + sum(survival), verifies))
+    model = AcceptanceModel.fit(accepted, 8)
+    lengths = model.lengths([setting(steps) for steps in range(1, 9)])
+    assert (np.diff(lengths) > 0.0).all()
+    assert (lengths <= np.arange(2, 10)).all()
+    assert np.isfinite(model.features([setting(8), setting(3, 4, 9), setting(2, drafter="EAGLE3 other")])).all()
+
+
+def test_one_long_chain_tells_of_all_shorter_ones() -> None:
+    chain = SHAPES["org/strong"]
+    survival = tuple(np.cumprod(chain).tolist())
+    model = AcceptanceModel.fit([Accepted(setting(6), survival, 1.0 + sum(survival), 5000.0)], 6)
+    expected = chain_lengths(chain)[1:]
+    assert model.lengths([setting(s) for s in range(1, 7)]) == pytest.approx(expected, rel=0.005)
+
+
+@given(st.floats(1.0, 8.0), st.integers(1, 8))
+def test_an_even_chain_has_the_length_it_was_made_for(length: float, depth: int) -> None:
+    survival = even_survival(length, depth)
+    assert list(survival) == sorted(survival, reverse=True)
+    assert 1.0 + sum(survival) == pytest.approx(min(length, depth + 1.0), abs=1e-6)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 7), st.sampled_from([1, 8, 32]), st.floats(1.0, 100.0)), min_size=1, max_size=8)
+)
+def test_coefficients_are_never_negative_and_cycles_always_positive(seen: list[tuple[int, int, float]]) -> None:
+    chosen = [(setting(steps) if steps else setting(0, drafter=None), load, ms) for steps, load, ms in seen]
+    rows = np.concatenate([terms([one], load, ("EAGLE3 d",)) for one, load, _ in chosen])
+    model = CycleModel.fit(rows, np.array([ms for *_, ms in chosen]), min(ms for *_, ms in chosen))
+    assert (model.coefficients >= 0.0).all()
+    everything = terms([setting(0, drafter=None), setting(1), setting(7, 8, 64)], 64, ("EAGLE3 d",))
+    assert everything.shape[1] == len(PRIORS) + 1
+    assert (model.ms(everything) > 0.0).all()
+
+
+def test_more_work_never_takes_less_time() -> None:
+    rows = terms([setting(s, k, n) for s, k, n in ((1, 1, 2), (2, 1, 3), (4, 2, 8), (6, 4, 16))], 8, ())
+    assert (np.diff(rows, axis=0) >= 0.0).all()
+
+
+def axes() -> tuple[Axis, ...]:
+    numbers = Axis.of(Parameter("speculative-num-steps", (3, 1, 2, 4)))
+    return numbers, Axis.of(Parameter("a", ("x", "y"))), Axis.of(Parameter("b", (True, False)))
+
+
+def test_numbers_are_ordered_and_everything_else_is_only_alike_or_not() -> None:
+    numbers, words, switch = axes()
+    assert numbers.values == (1, 2, 3, 4)
+    assert numbers.likeness[0, 1] > numbers.likeness[0, 3] > 0.0
+    assert numbers.likeness[0, 4] == 0.0
+    assert words.likeness.tolist() == np.eye(3).tolist()
+    assert switch.code(True) != switch.code(1)
+    assert Axis.of(Parameter("env.X", ("2", "8", "4"))).values == ("2", "4", "8")
+
+
+codes = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=8)
+
+
+@settings(deadline=None, max_examples=30)
+@given(codes, st.integers(0, 2**31))
+def test_the_surface_is_the_posterior_of_every_pair(seen: list[tuple[int, int, int]], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    at = np.array(seen, np.int64)
+    features = rng.normal(0, 0.1, (len(at), 2))
+    fitted = Residual.fit(Components(axes(), 1), at, features, rng.normal(0, 0.05, (len(at), 2)), Spreads())
+    assert (fitted.weights >= 0.0).all()
+    drafts, sides = np.arange(4)[:, None], np.array([(i, j) for i in range(2) for j in range(2)])
+    surface = fitted.surface(drafts, sides)
+    everything = np.array([(d[0], *s) for d in drafts for s in sides])
+    assert surface.reshape(2, -1) == pytest.approx(fitted.means(everything), abs=1e-9)
+    variances = fitted.variances(everything, np.zeros((16, 2)))
+    assert (variances <= fitted.prior_variance + 1e-9).all()
+    covariance = fitted.posterior(everything, np.zeros((16, 2)))
+    assert np.diag(covariance) == pytest.approx(variances, abs=1e-7)
+
+
+def test_an_effect_of_one_value_is_found_and_what_was_not_varied_stays_open() -> None:
+    rng = np.random.default_rng(0)
+    at = np.stack([rng.integers(0, 4, 24), rng.integers(0, 2, 24), np.zeros(24, np.int64)], axis=1)
+    values = -0.06 * (at[:, 1] == 1) + rng.normal(0, 0.01, 24)
+    fitted = Residual.fit(Components(axes(), 1), at, np.zeros((24, 0)), values[:, None], Spreads())
+    means = fitted.means(np.array([[1, 0, 0], [1, 1, 0]]))[0]
+    assert means[0] - means[1] == pytest.approx(0.06, abs=0.015)
+    seen, unseen = fitted.variances(np.array([[1, 0, 0], [1, 0, 1]]), np.zeros((2, 0)))
+    assert unseen > 4 * seen
+
+
+@given(st.lists(st.floats(0.0, 1e6), min_size=1, max_size=9), st.floats(0.0, 1e3), st.floats(1.0, 1e3))
+def test_less_memory_is_never_riskier(demands: list[float], ran: float, above: float) -> None:
+    chances = fits(np.sort(demands), ran, ran + above)
+    assert (np.diff(chances) <= 1e-12).all()
+    assert ((chances >= 0.0) & (chances <= 1.0)).all()
+    assert fits(np.array([ran + above]), ran, ran + above)[0] == 0.0
+
+
+def test_what_succeeded_is_no_explanation_of_a_failure() -> None:
+    failed, ran = np.array([[3, 1, 0]]), np.array([[3, 0, 0], [0, 0, 1]])
+    (region,) = regions(axes(), failed, ran)
+    risk = region.risk(np.arange(4)[:, None], np.array([(0, 0), (1, 0), (0, 1), (1, 1)]))
+    assert risk[3, 1] == pytest.approx(1.0)
+    assert risk[3, 0] == 0.0
+    assert 0.0 < risk[0, 3] < 1.0
+
+
+def test_failures_alike_are_one_region_and_others_another() -> None:
+    ran = np.array([[0, 0, 0], [3, 0, 1], [1, 0, 0]])
+    alike = regions(axes(), np.array([[0, 1, 0], [3, 1, 1]]), ran)
+    assert len(alike) == 1
+    assert alike[0].risk(np.array([[1]]), np.array([(1, 0)]))[0, 0] > 0.5
+
+
+@given(st.floats(-1, 1), st.floats(0, 0.5), st.floats(-1, 1))
+def test_expected_improvement(mean: float, deviation: float, best: float) -> None:
+    gain = expected_improvement(np.array([mean]), np.array([deviation]), best)[0]
+    assert gain >= max(0.0, mean - best) - 1e-6
+    assert 0.0 <= sureness(np.array([mean]), np.array([deviation]), best)[0] <= 1.0
+
+
+FORBIDDING = TEXT + 'forbid: [{speculative-eagle-topk: ">1", env.NCCL_PROTO: LL}, {speculative-num-steps: 6}]\n'
+
+
+@pytest.mark.parametrize("text", [TEXT, FORBIDDING])
+def test_the_table_holds_exactly_the_legal_candidates(text: str) -> None:
+    at = space(text)
+    table = CandidateTable.of(at, engine(at))
+    legal = {candidate.candidate_id for candidate in Proposer(at, engine(at)).all()}
+    listed = [table.candidate(number) for number in np.flatnonzero(table.allowed)]
+    assert {candidate.candidate_id for candidate in listed} == legal
+    assert len(listed) == len(legal)
+    assert all(table.number(table.candidate(number)) == number for number in range(0, table.size, 37))
+
+
+def test_evidence_survives_an_optuna_trial() -> None:
+    at = space()
+    for evidence in evidence_of(search(at, 5), at):
+        assert Evidence.loads(evidence.dumps()) == evidence
+
+
+def test_a_drafter_that_cannot_pay_is_dropped_and_the_reason_said() -> None:
+    at = space(TEXT.replace("{from: 1, to: 6}", "{from: 1, to: 2}"))
+    guide = Guide(at, engine(at))
+    records = list(search(at, 8))
+    beliefs = guide.beliefs(evidence_of(records, at))
+    drafter = "EAGLE3 org/weak"
+    ceiling = float(beliefs.score.max()) + 2.0
+    reasons = out_of_reach(beliefs, ceiling, frozenset({drafter}))
+    assert list(reasons) == [drafter]
+    assert "with every draft right it would still be" in reasons[drafter]
+    assert out_of_reach(beliefs, float(beliefs.score.min()), frozenset({drafter})) == {}
