@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import random
 import statistics
 import sys
 import time
@@ -44,6 +45,7 @@ from spectune.space import Candidate, SearchSpace
 
 SPACE = Path(__file__).with_name("spaces") / "field.yaml"
 MARKS = (10, 20, 40)
+CHECKED = 20  # candidates of a profile that are resolved the whole way
 GOALS = {"5pct": 0.05, "2pct": 0.02, "1pct": 0.01}
 FLOOR = 0.9  # of the default baseline, below which no hypervolume is counted
 MARGIN = math.log1p(0.01)
@@ -56,6 +58,7 @@ class Search:
     scores: list[float] = field(default_factory=list)
     volumes: list[float] = field(default_factory=list)
     failed: int = 0
+    regions: int = 0
     seconds: list[float] = field(default_factory=list)
     false_stop: bool | None = None
 
@@ -74,7 +77,7 @@ def run(world: World, sampler: str, seed: int, budget: int) -> Search:
     baseline = proposer.baseline()
     floor = np.array(world.logs[baseline.items]) + math.log(FLOOR)
     whole = hypervolume([np.array(logs) - floor for logs in world.logs.values() if logs is not None])
-    search = Search()
+    search = Search(regions=world.machine.failure_regions)
     records: list[TrialRecord] = []
     points: list[Any] = []
     step: tuple[Role, Candidate, str] | None = (Role.BASELINE, baseline, "the baseline")
@@ -122,6 +125,7 @@ def row(name: str, sampler: str, searches: Sequence[Search]) -> dict[str, Any]:
         **{f"score_at_{n}": _mean([math.exp(_at(s.scores, n)) for s in searches]) for n in MARKS},
         **{f"hypervolume_at_{n}": _mean([_at(s.volumes, n) for s in searches]) for n in MARKS},
         "failed_launches": _mean([search.failed for search in searches]),
+        "failure_regions": _mean([search.regions for search in searches]),
         "seconds_per_proposal": _mean([second for search in searches for second in search.seconds]),
         "stopped": len(stops),
         "false_stop_rate": _mean([float(stop) for stop in stops]) if stops else None,
@@ -179,6 +183,8 @@ def measured_rows(options: argparse.Namespace) -> list[dict[str, Any]]:
     found: dict[tuple[str, str], list[Search]] = {}
     for name, machine in machines(options, space, engine):
         world = World(machine, space, engine)
+        if isinstance(machine, ProfileMachine):
+            machine.check(map(Candidate, random.Random(0).sample(list(world.logs), min(CHECKED, len(world.logs)))))
         seeds = options.seeds if name != "random worlds" else 1
         for sampler in options.samplers:
             for seed in range(seeds):
@@ -213,7 +219,7 @@ def main() -> int:
 
 
 def _short(column: str) -> str:
-    words = {"median_launches_to_": "to ", "hypervolume_at_": "hv ", "score_at_": "score ", "failed_launches": "failed",
+    words = {"median_launches_to_": "to ", "hypervolume_at_": "hv ", "score_at_": "score ", "failed_launches": "failed", "failure_regions": "regions",
              "seconds_per_proposal": "s/prop", "false_stop_rate": "false stop", "better_than_tpe": "> tpe"}  # fmt: skip
     for long, short in words.items():
         column = column.replace(long, short)

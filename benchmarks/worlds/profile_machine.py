@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -61,14 +62,12 @@ class ProfileMachine:
             levels[level.name] = LevelTruth(survival, cycle * effects, running)
         return Outcome(levels)
 
-    def resolved(self, candidate: Candidate) -> Setup:
-        """Return the setup by way of the command line and the engine's rules."""
-        command = self._engine.command(candidate, host="127.0.0.1", port=30000)
-        return read_command(command.argv, self._profile, command.environment({}), 0).setup
-
-    def placed(self, candidate: Candidate) -> Setup:
-        """Return the setup as this machine takes it."""
-        return self._placed(candidate)[0]
+    def check(self, candidates: Iterable[Candidate]) -> None:
+        """Compare the short way with the whole way through the command line and the engine's rules."""
+        for candidate in candidates:
+            command = self._engine.command(candidate, host="127.0.0.1", port=30000)
+            whole = read_command(command.argv, self._profile, command.environment({}), 0).setup
+            assert whole == self._placed(candidate)[0], f"the short way resolves {candidate.label} differently"
 
     def _placed(self, candidate: Candidate) -> tuple[Setup, bool]:
         values = candidate.values

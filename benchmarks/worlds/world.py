@@ -13,7 +13,7 @@ import numpy as np
 from spectune.analysis.estimate import Estimate
 from spectune.analysis.measurement import LevelMeasurement
 from spectune.engines.protocol import Engine, LaunchCommand
-from spectune.search.enumeration import legal_candidates
+from spectune.search.enumeration import Items, legal_candidates
 from spectune.search.records import Role, Seconds, Status, TrialRecord
 from spectune.serving import Failure, FailureClass
 from spectune.space import Candidate, SearchSpace
@@ -86,7 +86,7 @@ class World:
         self.machine, self.space, self.engine = machine, space, engine
 
     @cached_property
-    def logs(self) -> Mapping[tuple[object, ...], tuple[float, ...] | None]:
+    def logs(self) -> Mapping[Items, tuple[float, ...] | None]:
         """Items of every legal candidate → signed logarithm of each objective; None where the launch fails."""
         return {c.items: self._logs(self.machine.outcome(c)) for c in legal_candidates(self.space, self.engine)}
 
@@ -94,17 +94,6 @@ class World:
     def best(self) -> float:
         """Greatest mean logarithm of the objectives."""
         return max(sum(logs) / len(logs) for logs in self.logs.values() if logs is not None)
-
-    @cached_property
-    def reference(self) -> np.ndarray:
-        """Logarithms of the first launchable baseline."""
-        return np.array(
-            next(
-                logs
-                for items, logs in self.logs.items()
-                if logs is not None and ("speculative-algorithm", "none") in items
-            )
-        )
 
     def score(self, candidate: Candidate) -> float:
         """Return a candidate's noiseless mean logarithm less the best one's; −inf for one that fails."""
