@@ -219,8 +219,16 @@ def main() -> int:
 
 
 def _short(column: str) -> str:
-    words = {"median_launches_to_": "to ", "hypervolume_at_": "hv ", "score_at_": "score ", "failed_launches": "failed", "failure_regions": "regions",
-             "seconds_per_proposal": "s/prop", "false_stop_rate": "false stop", "better_than_tpe": "> tpe"}  # fmt: skip
+    words = {
+        "median_launches_to_": "to ",
+        "hypervolume_at_": "hv ",
+        "score_at_": "score ",
+        "failed_launches": "failed",
+        "failure_regions": "regions",
+        "seconds_per_proposal": "s/prop",
+        "false_stop_rate": "false stop",
+        "better_than_tpe": "> tpe",
+    }
     for long, short in words.items():
         column = column.replace(long, short)
     return column

@@ -27,6 +27,7 @@ Booleans = npt.NDArray[np.bool_]
 
 SHORTLIST = 400
 LEAST_FEASIBLE = 0.02
+SATED = 0.002  # expected gain in the mean of the objectives from which the front is worth more
 HOPE = 0.5  # of the deviations: mostly the best prediction is followed, less what might be
 MANY_TREES = 30  # shapes; with fewer, a launch that only teaches does not pay
 SMALL_TREE, LIKELY = 2, 0.5  # N of the first tree at most, in lengths of its chain; its least chance to run
@@ -75,18 +76,14 @@ class Guide:
         first = self._unheard(evidence, beliefs, untried) or self._first_tree(evidence, beliefs, untried)
         if first is not None:
             return first
-        numbers = _shortlist(beliefs, untried)
-        weights = self._weights(evidence, rng)
-        means = weights @ beliefs.means[: beliefs.goals, numbers]
-        tried = self._tried(evidence)
-        best = float((weights @ beliefs.means[: beliefs.goals, tried]).max()) if tried else float(means.max())
+        numbers, tried = _shortlist(beliefs, untried), self._tried(evidence)
         deviations = beliefs.deviations(numbers)
-        gains = expected_improvement(means, HOPE * deviations, best) * beliefs.feasible[numbers]
-        at = int(np.argmax(gains))
-        number = int(numbers[at])
-        sure = float(sureness(means[at], deviations[at], best))
-        why = compared(self.space, beliefs, number, weights, gain=float(means[at]) - best, sure=sure)
-        return Advice(self.chart.table.candidate(number), why)
+        even = np.full(beliefs.goals, 1.0 / beliefs.goals)
+        found = _promising(beliefs, numbers, deviations, tried, even)
+        if beliefs.goals > 1 and (found.gain < SATED or rng.random() < self._forecasts.exploring(tuple(evidence))):
+            found = _promising(beliefs, numbers, deviations, tried, rng.dirichlet(np.ones(beliefs.goals)))
+        why = compared(self.space, beliefs, found.number, found.weights, better=found.better, sure=found.sure)
+        return Advice(self.chart.table.candidate(found.number), why)
 
     def beliefs(self, evidence: Sequence[Evidence]) -> Landscape:
         """Return what is believed of all candidates, by physics unless a search without it has predicted better."""
@@ -130,13 +127,6 @@ class Guide:
 
     def _survey(self, evidence: Sequence[Evidence], *, physical: bool) -> Landscape:
         return survey(self.chart, self.space, self._targets, evidence, physical=physical)
-
-    def _weights(self, evidence: Sequence[Evidence], rng: np.random.Generator) -> Floats:
-        """Return how the objectives count in this launch: mostly alike, else any mixture, for the front's sake."""
-        count = len(self.space.objectives)
-        if count > 1 and rng.random() < self._forecasts.exploring(tuple(evidence)):
-            return rng.dirichlet(np.ones(count))
-        return np.full(count, 1.0 / count)
 
     def _tried(self, evidence: Sequence[Evidence]) -> list[int]:
         """Return the numbers of what was measured, within the bounds if anything was."""
@@ -201,6 +191,36 @@ class Guide:
         number = int(rng.choice(numbers))
         why = f"nothing was measured so far; among those most likely to run ({likely[number]:.0%})"
         return Advice(self.chart.table.candidate(number), why)
+
+
+@dataclass(frozen=True)
+class Promise:
+    """The candidate with the greatest expected improvement.
+
+    Attributes:
+        number: Of the candidate.
+        weights: How much each objective counted.
+        gain: The expected improvement of the weighted log objectives, failures counting nothing.
+        better: Expected log improvement on the best so far, negative where it is likelier worse.
+        sure: Probability of any improvement.
+    """
+
+    number: int
+    weights: Floats
+    gain: float
+    better: float
+    sure: float
+
+
+def _promising(
+    beliefs: Landscape, numbers: Integers, deviations: Floats, tried: Sequence[int], weights: Floats
+) -> Promise:
+    means = weights @ beliefs.means[: beliefs.goals, numbers]
+    best = float((weights @ beliefs.means[: beliefs.goals, tried]).max()) if tried else float(means.max())
+    gains = expected_improvement(means, HOPE * deviations, best) * beliefs.feasible[numbers]
+    at = int(np.argmax(gains))
+    sure = float(sureness(means[at], deviations[at], best))
+    return Promise(int(numbers[at]), weights, float(gains[at]), float(means[at]) - best, sure)
 
 
 def _shortlist(beliefs: Landscape, untried: Booleans) -> Integers:

@@ -24,7 +24,7 @@ def describe(space: SearchSpace, beliefs: Landscape, number: int) -> str:
 
 
 def compared(
-    space: SearchSpace, beliefs: Landscape, number: int, weights: npt.NDArray[np.float64], *, gain: float, sure: float
+    space: SearchSpace, beliefs: Landscape, number: int, weights: npt.NDArray[np.float64], *, better: float, sure: float
 ) -> str:
     """Return what is expected of a candidate against the best so far.
 
@@ -33,7 +33,7 @@ def compared(
         beliefs: What is believed.
         number: The candidate.
         weights: How much each objective counted in choosing it.
-        gain: Expected log improvement on the best so far, in these weights.
+        better: Expected log improvement on the best so far, in these weights.
         sure: Probability of any improvement.
     """
     by = "" if beliefs.physics is not None else ", by likeness alone since physics predicted badly"
@@ -41,7 +41,7 @@ def compared(
     if not np.allclose(weights, weights[0]):
         mixture = f", {space.objectives[int(np.argmax(weights))].name} counting {weights.max():.0%}"
     figures = describe(space, beliefs, number)
-    return f"{figures}: {math.expm1(gain):+.1%} against the best so far{mixture}, {sure:.0%} likely better{by}"
+    return f"{figures}: {math.expm1(better):+.1%} against the best so far{mixture}, {sure:.0%} likely better{by}"
 
 
 def _figure(value: float) -> str:
