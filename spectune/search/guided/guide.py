@@ -76,12 +76,10 @@ class Guide:
         first = self._unheard(evidence, beliefs, untried) or self._first_tree(evidence, beliefs, untried)
         if first is not None:
             return first
-        numbers, tried = _shortlist(beliefs, untried), self._tried(evidence)
-        deviations = beliefs.deviations(numbers)
-        even = np.full(beliefs.goals, 1.0 / beliefs.goals)
-        found = _promising(beliefs, numbers, deviations, tried, even)
+        tried = self._tried(evidence)
+        found = _promising(beliefs, untried, tried, np.full(beliefs.goals, 1.0 / beliefs.goals))
         if beliefs.goals > 1 and (found.gain < SATED or rng.random() < self._forecasts.exploring(tuple(evidence))):
-            found = _promising(beliefs, numbers, deviations, tried, rng.dirichlet(np.ones(beliefs.goals)))
+            found = _promising(beliefs, untried, tried, rng.dirichlet(np.ones(beliefs.goals)))
         why = compared(self.space, beliefs, found.number, found.weights, better=found.better, sure=found.sure)
         return Advice(self.chart.table.candidate(found.number), why)
 
@@ -115,7 +113,7 @@ class Guide:
         if not untried.any():
             return Outlook(0.0, 0.0, reasons)
         inflation = self._forecasts.miss(tuple(evidence))
-        found = outlook(beliefs, _shortlist(beliefs, untried), np.array(tried), inflation)
+        found = outlook(beliefs, _shortlist(beliefs, untried, beliefs.score), np.array(tried), inflation)
         return replace(found, dropped=reasons)
 
     def standing(self, evidence: Sequence[Evidence], candidate: Candidate) -> float | None:
@@ -212,9 +210,9 @@ class Promise:
     sure: float
 
 
-def _promising(
-    beliefs: Landscape, numbers: Integers, deviations: Floats, tried: Sequence[int], weights: Floats
-) -> Promise:
+def _promising(beliefs: Landscape, untried: Booleans, tried: Sequence[int], weights: Floats) -> Promise:
+    numbers = _shortlist(beliefs, untried, weights @ beliefs.means[: beliefs.goals])
+    deviations = beliefs.deviations(numbers)
     means = weights @ beliefs.means[: beliefs.goals, numbers]
     best = float((weights @ beliefs.means[: beliefs.goals, tried]).max()) if tried else float(means.max())
     gains = expected_improvement(means, HOPE * deviations, best) * beliefs.feasible[numbers]
@@ -223,7 +221,7 @@ def _promising(
     return Promise(int(numbers[at]), weights, float(gains[at]), float(means[at]) - best, sure)
 
 
-def _shortlist(beliefs: Landscape, untried: Booleans) -> Integers:
+def _shortlist(beliefs: Landscape, untried: Booleans, means: Floats) -> Integers:
     """Return the candidates to look at closely: those with the best prospects, their doubts in their favour."""
     numbers = np.flatnonzero(untried & (beliefs.feasible > LEAST_FEASIBLE))
     if not len(numbers):
@@ -231,5 +229,5 @@ def _shortlist(beliefs: Landscape, untried: Booleans) -> Integers:
     if len(numbers) <= SHORTLIST:
         return numbers
     risk = np.log(np.maximum(beliefs.feasible[numbers], 1e-9))
-    worth = beliefs.score[numbers] + beliefs.doubts[numbers] + FAILURE_COST * risk
+    worth = means[numbers] + beliefs.doubts[numbers] + FAILURE_COST * risk
     return numbers[np.argpartition(-worth, SHORTLIST)[:SHORTLIST]]
