@@ -134,7 +134,11 @@ def test_the_search_stops_when_nothing_better_is_likely_and_says_how_sure_it_is(
 
 
 def test_open_loops_are_searched_without_a_model_of_their_cycles() -> None:
-    at = space(TEXT.replace("{concurrency: 8}]", "{rate: 2.0}]").replace("level: c8", "level: r2"))
+    at = space(
+        TEXT.replace("{concurrency: 8}]", "{rate: 2.0}]").replace(
+            "output_throughput, level: c8", "decode_speed, level: r2"
+        )
+    )
     proposer = Proposer(at, engine(at))
     records = [launch(0, proposer.baseline())]
     records = [replace(record, levels=_renamed(record, at)) for record in records]
