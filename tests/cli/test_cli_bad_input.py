@@ -210,6 +210,7 @@ def test_arithmetic_on_what_cannot_be(arguments: tuple[str, ...], words: str, tm
         ("search",),
         ("serch", "x"),
         ("search", "quickstart", "--trials", "0"),
+        ("search", "quickstart", "--sampler", "guide"),
         ("breakeven", "--baseline", "x"),
         ("engine", "install", "gpu"),
     ],
