@@ -19,6 +19,7 @@ from spectune.search.guided.landscape import Landscape, chances, survey
 from spectune.search.guided.physics import targets_of
 from spectune.search.guided.stopping import Outlook, outlook
 from spectune.search.guided.wording import compared, describe
+from spectune.serving import FailureClass
 from spectune.space import Candidate, SearchSpace
 
 Floats = npt.NDArray[np.float64]
@@ -153,7 +154,9 @@ class Guide:
     def _unheard(self, evidence: Sequence[Evidence], beliefs: Landscape, untried: Booleans) -> Advice | None:
         """Return another launch of a drafter of which nothing is known because its launches failed."""
         heard = {self.chart.setting(item.candidate).drafter for item in evidence if item.targets is not None}
-        failed = [self.chart.setting(item.candidate).drafter for item in evidence if item.failure is not None]
+        died = [item for item in evidence if item.failure is not None]
+        failed = [self.chart.setting(item.candidate).drafter for item in died]
+        heard |= {self.chart.setting(i.candidate).drafter for i in died if i.failure is FailureClass.DRAFTER}
         for drafter in self.chart.drafters:
             if drafter in heard or not 0 < failed.count(drafter) < UNHEARD_TRIES:
                 continue

@@ -94,43 +94,72 @@ def survey(
     """
     measured = [item for item in evidence if item.targets is not None]
     goals = len(space.objectives)
-    values = np.array([item.targets for item in measured]).T
+    ground = _Ground.of(chart, targets, goals, measured, physical=physical)
     codes = chart.codes([item.candidate for item in measured])
-    settings = [chart.setting(item.candidate) for item in measured]
-    components = Components(chart.axes, chart.draft_axes)
-    physics = None
-    if physical and any(level.concurrency is not None for item in measured for level in item.levels):
-        physics = Physics.fit(measured, settings, chart.drafters, chart.depth)
-    explained = [physics is not None and target.load is not None for target in targets]
-    base = np.zeros((len(targets), len(chart.works.settings)))
-    seen = np.zeros_like(values)
-    features, seen_features = np.zeros((len(chart.works.settings), 0)), np.zeros((len(measured), 0))
-    if physics is not None:
-        works = Works.of(settings, [target.load for target in targets if target.load is not None], chart.drafters)
-        base, seen = physics.expected(chart.works, targets), physics.expected(works, targets)
-        features = physics.features(chart.works, targets[:goals], chart.works.drafts)
-        seen_features = physics.features(works, targets[:goals], chart.works.drafts)
+    values = np.array([item.targets for item in measured]).T
     means = np.empty((len(targets), chart.table.size))
-    residual = None
-    for chosen, spreads in ((explained, Spreads()), ([not e for e in explained], UNEXPLAINED)):
-        rows = [index for index, wanted in enumerate(chosen) if wanted]
+    process, parts = None, 0
+    for rows, spreads, used in ((ground.explained, Spreads(), None), (ground.unexplained, UNEXPLAINED, 0)):
         if not rows:
             continue
-        left = values[rows] - seen[rows]
+        left = values[rows] - ground.measured[rows]
         middle = np.median(left, axis=1, keepdims=True)
-        used = spreads is not UNEXPLAINED
-        fitted = Residual.fit(components, codes, seen_features[:, : None if used else 0], (left - middle).T, spreads)
-        ground = base[rows] + (fitted.shift(features) if used else 0.0)
-        surface = [
-            (fitted.surface(b.drafts, b.sides) + ground[:, b.settings]).reshape(len(rows), -1) for b in chart.blocks
-        ]
-        means[rows] = np.concatenate(surface, axis=1) + middle
-        residual = fitted if residual is None or rows[0] < goals else residual
-    assert residual is not None, "a space has at least one objective"
+        components = Components(chart.axes, chart.draft_axes)
+        fitted = Residual.fit(components, codes, ground.seen_features[:, :used], (left - middle).T, spreads)
+        means[rows] = _everywhere(chart, fitted, ground.everywhere[rows], ground.features[:, :used]) + middle
+        if process is None or rows[0] < goals:
+            process, parts = fitted, fitted.features.shape[1]
+    assert process is not None, "a space has at least one objective"
     feasible = chances(chart, evidence) * _keeps(space, means[goals:])
-    return Landscape(
-        chart, targets, goals, means, feasible, features[:, : residual.features.shape[1]], residual, physics
-    )
+    return Landscape(chart, targets, goals, means, feasible, ground.features[:, :parts], process, ground.physics)
+
+
+@dataclass(frozen=True)
+class _Ground:
+    """What is expected before any process is asked: by physics where it explains a target, nothing elsewhere.
+
+    Attributes:
+        physics: Fitted to the launches; None where they tell nothing of cycles, or it is not wanted.
+        explained: Rows of the targets it explains.
+        unexplained: The others.
+        everywhere: Shape (targets, settings of the chart).
+        measured: Shape (targets, launches).
+        features: What may be wrong about it, shape (settings of the chart, parts).
+        seen_features: The same of the launches.
+    """
+
+    physics: Physics | None
+    explained: list[int]
+    unexplained: list[int]
+    everywhere: Floats
+    measured: Floats
+    features: Floats
+    seen_features: Floats
+
+    @classmethod
+    def of(
+        cls, chart: Chart, targets: tuple[Target, ...], goals: int, measured: Sequence[Evidence], *, physical: bool
+    ) -> _Ground:
+        """Fit physics, if there is anything to fit it to."""
+        rows = list(range(len(targets)))
+        settings = [chart.setting(item.candidate) for item in measured]
+        shapes = len(chart.works.settings), len(measured)
+        if not physical or all(level.concurrency is None for item in measured for level in item.levels):
+            nothing = [np.zeros((len(targets), size)) for size in shapes]
+            return cls(None, [], rows, *nothing, *[np.zeros((size, 0)) for size in shapes])
+        physics = Physics.fit(measured, settings, chart.drafters, chart.depth)
+        works = Works.of(settings, [target.load for target in targets if target.load is not None], chart.drafters)
+        expected = [physics.expected(of, targets) for of in (chart.works, works)]
+        features = [physics.features(of, targets[:goals], chart.works.drafts) for of in (chart.works, works)]
+        explained = [row for row in rows if targets[row].load is not None]
+        return cls(physics, explained, [row for row in rows if row not in explained], *expected, *features)
+
+
+def _everywhere(chart: Chart, process: Residual, base: Floats, features: Floats) -> Floats:
+    """Return the mean of every candidate, shape (targets, candidates), from what is expected of each setting."""
+    ground = base + process.shift(features)
+    surfaces = [process.surface(block.drafts, block.sides) + ground[:, block.settings] for block in chart.blocks]
+    return np.concatenate([surface.reshape(len(base), -1) for surface in surfaces], axis=1)
 
 
 def chances(chart: Chart, evidence: Sequence[Evidence]) -> Floats:
