@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spectune.engines.protocol import Engine
-from spectune.search.guided.acquisition import expected_improvement, sureness
+from spectune.search.guided.acquisition import area_gains, expected_improvement, sureness
 from spectune.search.guided.bounds import out_of_reach
 from spectune.search.guided.chart import Chart
 from spectune.search.guided.evidence import Evidence
@@ -28,7 +28,8 @@ Booleans = npt.NDArray[np.bool_]
 
 SHORTLIST = 400
 LEAST_FEASIBLE = 0.02
-SATED = 0.002  # expected gain in the mean of the objectives from which the front is worth more
+MIXTURES = np.linspace(0.05, 0.95, 19)  # of two objectives: what the first counts
+SATED = 0.004  # expected gain in the mean of the objectives from which the front is worth more
 HOPE = 0.5  # of the deviations: mostly the best prediction is followed, less what might be
 MANY_TREES = 30  # shapes; with fewer, a launch that only teaches does not pay
 SMALL_TREE, LIKELY = 2, 0.5  # N of the first tree at most, in lengths of its chain; its least chance to run
@@ -80,7 +81,7 @@ class Guide:
         tried = self._tried(evidence)
         found = _promising(beliefs, untried, tried, np.full(beliefs.goals, 1.0 / beliefs.goals))
         if beliefs.goals > 1 and (found.gain < SATED or rng.random() < self._forecasts.exploring(tuple(evidence))):
-            found = _promising(beliefs, untried, tried, rng.dirichlet(np.ones(beliefs.goals)))
+            found = _promising(beliefs, untried, tried, self._front_weights(beliefs, untried, tried, rng))
         why = compared(self.space, beliefs, found.number, found.weights, better=found.better, sure=found.sure)
         return Advice(self.chart.table.candidate(found.number), why)
 
@@ -126,6 +127,19 @@ class Guide:
 
     def _survey(self, evidence: Sequence[Evidence], *, physical: bool) -> Landscape:
         return survey(self.chart, self.space, self._targets, evidence, physical=physical)
+
+    def _front_weights(
+        self, beliefs: Landscape, untried: Booleans, tried: Sequence[int], rng: np.random.Generator
+    ) -> Floats:
+        """Return the mixture of objectives whose best candidate would add most to the front; any mixture of three or more."""
+        if beliefs.goals != 2 or not tried:
+            return rng.dirichlet(np.ones(beliefs.goals))
+        means = beliefs.means[:2]
+        mixtures = np.stack([MIXTURES, 1.0 - MIXTURES], axis=1)
+        likely = np.where(untried & (beliefs.feasible > LIKELY), 0.0, -np.inf)
+        points = means[:, [int(np.argmax(mixture @ means + likely)) for mixture in mixtures]].T
+        front = means[:, tried].T
+        return mixtures[int(np.argmax(area_gains(points, front, front.min(axis=0))))]
 
     def _tried(self, evidence: Sequence[Evidence]) -> list[int]:
         """Return the numbers of what was measured, within the bounds if anything was."""

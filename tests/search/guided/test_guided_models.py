@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spectune.search.guided.acceptance import AcceptanceModel, Accepted, even_survival
-from spectune.search.guided.acquisition import expected_improvement, sureness
+from spectune.search.guided.acquisition import area_gains, expected_improvement, sureness
 from spectune.search.guided.bounds import out_of_reach
 from spectune.search.guided.cycle import PRIORS, CycleModel, terms
 from spectune.search.guided.encoding import Axis
@@ -200,3 +200,21 @@ def test_a_drafter_that_cannot_pay_is_dropped_and_the_reason_said() -> None:
     assert list(reasons) == [drafter]
     assert "with every draft right it would still be" in reasons[drafter]
     assert out_of_reach(beliefs, float(beliefs.score.min()), frozenset({drafter})) == {}
+
+
+points = st.lists(st.tuples(st.floats(0, 3), st.floats(0, 3)), min_size=1, max_size=6)
+
+
+@given(points, points)
+def test_area_gains_are_what_the_area_grows_by(
+    front: list[tuple[float, float]], new: list[tuple[float, float]]
+) -> None:
+    def area(of: list[tuple[float, float]]) -> float:
+        rows, found, height = sorted(of, reverse=True), 0.0, 0.0
+        for x, y in rows:
+            found += x * max(0.0, y - height)
+            height = max(height, y)
+        return found
+
+    gains = area_gains(np.array(new), np.array(front), np.zeros(2))
+    assert gains == pytest.approx([area([*front, point]) - area(front) for point in new], abs=1e-9)
