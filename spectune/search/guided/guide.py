@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from spectune.engines.protocol import Engine
-from spectune.search.guided.acquisition import area_gains, expected_improvement, sureness
 from spectune.search.guided.bounds import out_of_reach
 from spectune.search.guided.chart import Chart
+from spectune.search.guided.choosing import LIKELY, front_weights, promising, shortlist
 from spectune.search.guided.evidence import Evidence
 from spectune.search.guided.forecasts import Forecasts
 from spectune.search.guided.landscape import Landscape, chances, survey
@@ -26,19 +26,12 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
 
-SHORTLIST = 400
-LEAST_FEASIBLE = 0.02
-MIXTURES = np.linspace(0.05, 0.95, 19)  # of two objectives: what the first counts
 SATED = 0.004  # expected gain in the mean of the objectives from which the front is worth more
-HOPE = 0.5  # of the deviations: mostly the best prediction is followed, less what might be
 MANY_TREES = 30  # shapes; with fewer, a launch that only teaches does not pay
-SMALL_TREE, LIKELY = 2, 0.5  # N of the first tree at most, in lengths of its chain; its least chance to run
-UNHEARD_TRIES, UNHEARD_FEASIBLE = (
-    3,
-    0.1,
-)  # launches a drafter gets that has failed so far, and their least chance to run
+SMALL_TREE = 2  # N of the first tree at most, in lengths of its chain
+UNHEARD_TRIES = 3  # launches of a drafter that has failed so far
+UNHEARD_FEASIBLE = 0.1  # chance to run of the next of them, at least
 EQUAL = 1e-9
-FAILURE_COST = 0.05  # of the score, in choosing whom to look at closely
 
 
 @dataclass(frozen=True)
@@ -79,9 +72,9 @@ class Guide:
         if first is not None:
             return first
         tried = self._tried(evidence)
-        found = _promising(beliefs, untried, tried, np.full(beliefs.goals, 1.0 / beliefs.goals))
+        found = promising(beliefs, untried, tried, np.full(beliefs.goals, 1.0 / beliefs.goals))
         if beliefs.goals > 1 and (found.gain < SATED or rng.random() < self._forecasts.exploring(tuple(evidence))):
-            found = _promising(beliefs, untried, tried, self._front_weights(beliefs, untried, tried, rng))
+            found = promising(beliefs, untried, tried, front_weights(beliefs, untried, tried, rng))
         why = compared(self.space, beliefs, found.number, found.weights, better=found.better, sure=found.sure)
         return Advice(self.chart.table.candidate(found.number), why)
 
@@ -115,7 +108,7 @@ class Guide:
         if not untried.any():
             return Outlook(0.0, 0.0, reasons)
         inflation = self._forecasts.miss(tuple(evidence))
-        found = outlook(beliefs, _shortlist(beliefs, untried, beliefs.score), np.array(tried), inflation)
+        found = outlook(beliefs, shortlist(beliefs, untried, beliefs.score), np.array(tried), inflation)
         return replace(found, dropped=reasons)
 
     def standing(self, evidence: Sequence[Evidence], candidate: Candidate) -> float | None:
@@ -127,19 +120,6 @@ class Guide:
 
     def _survey(self, evidence: Sequence[Evidence], *, physical: bool) -> Landscape:
         return survey(self.chart, self.space, self._targets, evidence, physical=physical)
-
-    def _front_weights(
-        self, beliefs: Landscape, untried: Booleans, tried: Sequence[int], rng: np.random.Generator
-    ) -> Floats:
-        """Return the mixture of objectives whose best candidate would add most to the front; any mixture of three or more."""
-        if beliefs.goals != 2 or not tried:
-            return rng.dirichlet(np.ones(beliefs.goals))
-        means = beliefs.means[:2]
-        mixtures = np.stack([MIXTURES, 1.0 - MIXTURES], axis=1)
-        likely = np.where(untried & (beliefs.feasible > LIKELY), 0.0, -np.inf)
-        points = means[:, [int(np.argmax(mixture @ means + likely)) for mixture in mixtures]].T
-        front = means[:, tried].T
-        return mixtures[int(np.argmax(area_gains(points, front, front.min(axis=0))))]
 
     def _tried(self, evidence: Sequence[Evidence]) -> list[int]:
         """Return the numbers of what was measured, within the bounds if anything was."""
@@ -206,45 +186,3 @@ class Guide:
         number = int(rng.choice(numbers))
         why = f"nothing was measured so far; among those most likely to run ({likely[number]:.0%})"
         return Advice(self.chart.table.candidate(number), why)
-
-
-@dataclass(frozen=True)
-class Promise:
-    """The candidate with the greatest expected improvement.
-
-    Attributes:
-        number: Of the candidate.
-        weights: How much each objective counted.
-        gain: The expected improvement of the weighted log objectives, failures counting nothing.
-        better: Expected log improvement on the best so far, negative where it is likelier worse.
-        sure: Probability of any improvement.
-    """
-
-    number: int
-    weights: Floats
-    gain: float
-    better: float
-    sure: float
-
-
-def _promising(beliefs: Landscape, untried: Booleans, tried: Sequence[int], weights: Floats) -> Promise:
-    numbers = _shortlist(beliefs, untried, weights @ beliefs.means[: beliefs.goals])
-    deviations = beliefs.deviations(numbers)
-    means = weights @ beliefs.means[: beliefs.goals, numbers]
-    best = float((weights @ beliefs.means[: beliefs.goals, tried]).max()) if tried else float(means.max())
-    gains = expected_improvement(means, HOPE * deviations, best) * beliefs.feasible[numbers]
-    at = int(np.argmax(gains))
-    sure = float(sureness(means[at], deviations[at], best))
-    return Promise(int(numbers[at]), weights, float(gains[at]), float(means[at]) - best, sure)
-
-
-def _shortlist(beliefs: Landscape, untried: Booleans, means: Floats) -> Integers:
-    """Return the candidates to look at closely: those with the best prospects, their doubts in their favour."""
-    numbers = np.flatnonzero(untried & (beliefs.feasible > LEAST_FEASIBLE))
-    if not len(numbers):
-        numbers = np.flatnonzero(untried)
-    if len(numbers) <= SHORTLIST:
-        return numbers
-    risk = np.log(np.maximum(beliefs.feasible[numbers], 1e-9))
-    worth = means[numbers] + beliefs.doubts[numbers] + FAILURE_COST * risk
-    return numbers[np.argpartition(-worth, SHORTLIST)[:SHORTLIST]]
