@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from spectune.engines.sglang.rules import names as n
 from spectune.engines.sglang.rules.eagle import draft_token_bounds
+from spectune.engines.sglang.rules.kernels import or_take, single_page
 from spectune.engines.sglang.rules.rule import LAUNCHED, RAN, READ, Rule
 from spectune.engines.sglang.rules.state import State
 
@@ -135,13 +136,13 @@ AFTERWARDS = (
         "topk-backend", "die", lambda s: s.eagle and s.tree and chain_only(s) is not None,
         lambda s: "the {} attention backend {} takes top-k 1 only".format(*(chain_only(s) or ())),
         "R7 trtllm_mha_backend.py:267, flashmla_backend.py:608, flashinfer_mla_backend.py:1196", READ,
-        advice="top-k 1, or triton, flashinfer (not with MLA) or fa3 in every role",
+        advice=lambda s: or_take("top-k 1", s),
     ),
     Rule(
         "topk-page-split", "die", lambda s: bool(_unpaged(s)),
         lambda s: (f"top-k {s.get(n.TOPK)} with page size {s.get(n.PAGE)} does not run on "
                    f"{', '.join(sorted(_unpaged(s)))}"),
-        "R7", READ, advice="page-size 1, or flashinfer, fa3 or triton in every role",
+        "R7", READ, advice=lambda s: or_take(single_page(s), s),
     ),
     Rule(
         "draft-backend", "die", lambda s: s.eagle and _undraftable(s) is not None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from spectune.engines.sglang.rules import names as n
+from spectune.engines.sglang.rules.kernels import or_take, single_page
 from spectune.engines.sglang.rules.rule import RAN, READ, Rule
 from spectune.engines.sglang.rules.state import State
 
@@ -109,7 +110,7 @@ EAGLE = (
     Rule(
         "topk-trtllm-mha", "reject", lambda s: s.eagle and s.tree and "trtllm_mha" in s.backends,
         "ValueError: trtllm_mha backend only supports topk = 1 for speculative decoding.",
-        "R7 speculative_hook.py:1176", RAN, advice="top-k 1, or triton, flashinfer or fa3",
+        "R7 speculative_hook.py:1176", RAN, advice=lambda s: or_take("top-k 1", s),
     ),
     Rule(
         "rejection-algorithm", "reject",
@@ -155,7 +156,7 @@ EAGLE = (
         lambda s: ("ValueError: speculative_eagle_topk > 1 with page_size > 1 is only supported on "
                    f"{n.PAGED_TREE}; got attention_backend={s.get(n.ATTENTION)!r}. Use page_size == 1 or one of those "
                    "backends."), "R7 speculative_hook.py:1268", RAN,
-        advice="page-size 1, or flashinfer, fa3 or triton",
+        advice=lambda s: or_take(single_page(s), s),
     ),
 )
 # fmt: on

@@ -11,6 +11,7 @@ from spectune.engines.sglang.rules.by_model import BY_MODEL
 from spectune.engines.sglang.rules.checks import CHECKS
 from spectune.engines.sglang.rules.eagle import EAGLE
 from spectune.engines.sglang.rules.hybrid import HYBRID
+from spectune.engines.sglang.rules.kernels import KERNEL_RULES
 from spectune.engines.sglang.rules.launch import DATA_PARALLELISM, MEMORY, PARALLELISM
 from spectune.engines.sglang.rules.lookup import NGRAM, OTHERS
 from spectune.engines.sglang.rules.nvfp4 import NVFP4, NVFP4_BACKENDS
@@ -32,6 +33,7 @@ PIPELINE: tuple[Rule, ...] = (
     *NGRAM,
     *OTHERS,
     *CHECKS,
+    *KERNEL_RULES,
     *AFTERWARDS,
     *UNWISE,
 )
