@@ -69,7 +69,7 @@ def test_the_draft_backend_needs_kernels_too() -> None:
         for finding in resolve(launch, model=DENSE, draft=None, machine=MACHINES["b200"]).findings
         if finding.severity == "fatal"
     ]
-    assert found.message == "the draft attention backend fa3 serves on Hopper (SM90) only, not on Blackwell (SM100)"
+    assert found.message == "the draft attention backend fa3 runs on Hopper (SM90) only, not on Blackwell (SM100)"
 
 
 CASES = itertools.product(MACHINES, MODELS, ({}, CHAIN, TREE), (None, 1, 16), KERNELS)

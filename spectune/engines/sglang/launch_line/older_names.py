@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from spectune.engines.sglang.options import SHIPPED_VERSION
 from spectune.engines.sglang.printable import printable
 from spectune.engines.sglang.resolution import Finding
 from spectune.engines.sglang.versions.history import history
@@ -56,6 +58,7 @@ DEPRECATED: Mapping[str, str] = {
     "enable-flashinfer-allreduce-fusion": "--flashinfer-allreduce-fusion-backend auto",
 }
 
+_VERSION = re.compile(r"sglang(?:\[[^\]]*\])?(?::v?|==)(\d+(?:\.\d+)+(?:\.?(?:post|rc|dev)\d+)?)")
 _GONE_VARIABLES: Mapping[str, str] = {
     "SGLANG_ENABLE_SPEC_V2": "leave it out: since 0.5.15 the overlapped (v2) workers always run",
 }
@@ -73,6 +76,16 @@ def deprecation(name: str, spelling: str) -> Finding | None:
         return None
     message = f"{printable(spelling)} is deprecated; SGLang still accepts it and warns"
     return Finding("deprecated-option", "info", message, f"use {DEPRECATED[name]}")
+
+
+def other_version(text: str) -> list[Finding]:
+    """Return a warning where an image or a package in the text is another SGLang than the one that is known."""
+    named = {found[1] for found in _VERSION.finditer(text)} - {SHIPPED_VERSION}
+    if not named:
+        return []
+    message = f"this is SGLang {', '.join(sorted(named))}, but what is said here is about {SHIPPED_VERSION}"
+    advice = "options, defaults and rules differ between versions; a search asks the installed one"
+    return [Finding("other-version", "warning", message, advice)]
 
 
 def gone_variables(env: Mapping[str, str]) -> list[Finding]:

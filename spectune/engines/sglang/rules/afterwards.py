@@ -43,6 +43,14 @@ def _outside_tree_text(state: State) -> str:
     return f"{tokens} draft tokens with {steps} steps and top-k {topk}: {least} to {most} can be filled"
 
 
+def _tree_advice(state: State) -> str:
+    steps, topk, _ = state.triple
+    if topk < 1 or steps < _least_steps(topk):
+        return f"{n.STEPS} and {n.TOPK} from 1 on"
+    least, most = draft_token_bounds(steps, topk)
+    return f"{n.DRAFT_TOKENS} from {max(least, steps + 1)} to {most}, or more steps or branches"
+
+
 def _chain_of_none(state: State) -> bool:
     """Whether SGLang is told to speculate without drafting, which adaptive speculation may do for large batches."""
     return state.eagle and not state.on(n.ADAPTIVE) and state.get(n.TOPK) == 1 and state.get(n.STEPS) == 0
@@ -113,7 +121,7 @@ AFTERWARDS = (
     ),
     Rule(
         "tree-bounds", "die", _outside_tree, _outside_tree_text, "R5 eagle_utils.py:100", LAUNCHED,
-        advice="2 ≤ N ≤ 1 + K + (S−1)·K²",
+        advice=_tree_advice,
     ),
     Rule(
         "no-steps", "die", _chain_of_none, "this version drafts at least one step",
@@ -130,7 +138,7 @@ AFTERWARDS = (
         "tree-below-steps", "die", _below_steps,
         lambda s: "{2} draft tokens cannot hold a path of {0} steps: a tree's first verify fails".format(*s.triple),
         "eagle_worker_common.py:543", LAUNCHED, since="0.5.13",  # read in the wheels of 0.5.13 to 0.5.22
-        advice="N ≥ S + 1",
+        advice=lambda s: f"at least {s.get(n.STEPS) + 1} draft tokens, or fewer steps",
     ),
     Rule(
         "topk-backend", "die", lambda s: s.eagle and s.tree and chain_only(s) is not None,

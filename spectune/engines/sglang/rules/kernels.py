@@ -93,9 +93,9 @@ def _why(state: State) -> str:
         return f"{own} is for other makers' processors"
     if mla is not None and not (latent if mla else plain):
         return f"{own} serves models {'without' if mla else 'with'} MLA (multi-head latent attention) only"
-    kind = "models with MLA " if mla and plain != latent else ""
+    does = "serves models with MLA" if mla and plain != latent else "runs"
     where = " and ".join(_named(one) for one in sorted({*(_runs_on(backend, mla=mla) or ())}))
-    return f"{own} serves {kind}on {where} only, not on {_named(state.capability or CPU)}"
+    return f"{own} {does} on {where} only, not on {_named(state.capability or CPU)}"
 
 
 def _named(capability: int) -> str:

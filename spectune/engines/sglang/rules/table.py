@@ -17,11 +17,13 @@ from spectune.engines.sglang.rules.lookup import NGRAM, OTHERS
 from spectune.engines.sglang.rules.nvfp4 import NVFP4, NVFP4_BACKENDS
 from spectune.engines.sglang.rules.rule import Rule
 from spectune.engines.sglang.rules.same import SAME
+from spectune.engines.sglang.rules.sizes import MODEL_SIZES, SIZES
 from spectune.engines.sglang.rules.unwise import UNWISE
 
 PIPELINE: tuple[Rule, ...] = (
     *PARALLELISM,
     *MEMORY,
+    *MODEL_SIZES,
     *BY_MODEL,
     *HYBRID,
     *NVFP4_BACKENDS,
@@ -35,6 +37,7 @@ PIPELINE: tuple[Rule, ...] = (
     *CHECKS,
     *KERNEL_RULES,
     *AFTERWARDS,
+    *SIZES,
     *UNWISE,
 )
 """What resolves, refuses or warns."""
