@@ -168,7 +168,7 @@ def test_without_an_engine_the_way_out_is_said(tmp_path: Path) -> None:
     with pytest.raises(SpectuneError) as refused:
         preview_with_engine(Asked(str(file)), dry_run=True, as_json=True)
     assert "no-such-python" in str(refused.value)
-    assert f"`spectune search {file} --dry-run` needs none" in str(refused.value)
+    assert f"`spectune search {file} --dry-run` needs neither" in str(refused.value)
 
 
 def test_it_goes_with_a_dry_run_only() -> None:

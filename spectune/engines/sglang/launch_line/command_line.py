@@ -17,7 +17,7 @@ from spectune.engines.sglang.launch_line.launch_config import ConfigElsewhere, C
 from spectune.engines.sglang.launch_line.launch_environment import Launch
 from spectune.engines.sglang.launch_line.launch_lists import words_in_list
 from spectune.engines.sglang.launch_line.launch_words import find_in_text, find_in_words
-from spectune.engines.sglang.launch_line.older_names import SUCCESSORS, gone_variables, other_version
+from spectune.engines.sglang.launch_line.older_names import gone_variables, other_version
 from spectune.engines.sglang.launch_line.parser_findings import (
     after_reading,
     help_only,
@@ -30,6 +30,7 @@ from spectune.engines.sglang.launch_line.shell_words import Word
 from spectune.engines.sglang.options import Option, Options
 from spectune.engines.sglang.printable import printable
 from spectune.engines.sglang.resolution import Finding
+from spectune.engines.sglang.versions.successors import SUCCESSORS
 from spectune.errors import SpectuneError
 
 GREATEST = 2**63 - 1

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from spectune.engines.sglang.launch_line.argument_parser import ArgumentParser, Trouble, Use
-from spectune.engines.sglang.launch_line.older_names import Successor, deprecation, last_version
+from spectune.engines.sglang.launch_line.older_names import deprecation, last_version
 from spectune.engines.sglang.launch_line.shell_words import Word
 from spectune.engines.sglang.printable import HIDDEN, hidden, printable
 from spectune.engines.sglang.resolution import Finding
+from spectune.engines.sglang.versions.successors import Successor
 
 _QUOTES = "“”„‘’\u00a0"  # what they make of quotes and blanks
 _DASHES = "‐‑‒–—―−"  # what word processors make of --

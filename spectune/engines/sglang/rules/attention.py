@@ -65,6 +65,7 @@ ATTENTION = (
         "page-snap", "rewrite", lambda s: backends.snapped_page(s) != s.get(n.PAGE),
         lambda s: f"this attention backend runs with pages of {backends.snapped_page(s)} tokens only",
         "section 1.1, overrides.py:1144", RAN, sets=lambda s: {n.PAGE: backends.snapped_page(s)}, canonical=True,
+        gist="some attention backends run with pages of their own size only",
     ),
     Rule(
         "trtllm-mla-machine", "reject",

@@ -73,8 +73,8 @@ def _roles(state: State) -> tuple[tuple[str, str, bool | None], ...]:
     latent = _latent(state)
     drafter = state.draft.mla if state.draft is not None and state.draft.architecture is not None else None
     roles = (
-        ("prefill", prefill, None if prefill == "fa4" else latent),
-        ("decode", decode, latent),
+        ("prefill", prefill if prefill != decode else None, None if prefill == "fa4" else latent),
+        ("both" if prefill == decode else "decode", decode, latent),
         ("draft", state.get(n.DRAFT_ATTENTION) if state.algorithm is not None else None, drafter),
     )
     return tuple((role, str(backend), mla) for role, backend, mla in roles if backend is not None)
@@ -88,7 +88,7 @@ def without_kernels(state: State) -> tuple[str, str, bool | None] | None:
 def _why(state: State) -> str:
     role, backend, mla = without_kernels(state) or ("", "", None)
     plain, latent = KERNELS[backend]
-    own = f"the {role} attention backend {backend}"
+    own = f"the attention backend {backend}" if role == "both" else f"the {role} attention backend {backend}"
     if not (plain or latent):
         return f"{own} is for other makers' processors"
     if mla is not None and not (latent if mla else plain):

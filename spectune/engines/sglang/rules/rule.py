@@ -43,6 +43,7 @@ class Rule:
         advice: The way out.
         since: First SGLang version it is known for.
         until: Last one; None while it still holds.
+        gist: What it says of any launch, where `says` needs one.
         canonical: Whether a search writes candidates as this rule rewrites them.
     """
 
@@ -58,6 +59,7 @@ class Rule:
     since: str = "0.5.6"
     until: str | None = None
     canonical: bool = False
+    gist: str = ""
 
     def __post_init__(self) -> None:
         assert (self.sets is not None) == (self.kind == "rewrite"), self.name
@@ -71,6 +73,11 @@ class Rule:
     def message(self, state: State) -> str:
         """Return what it says of a launch."""
         return self.says if isinstance(self.says, str) else self.says(state)
+
+    @property
+    def general(self) -> str:
+        """What it says whatever the launch; empty where that depends on it."""
+        return self.says if isinstance(self.says, str) else self.gist
 
     def way_out(self, state: State) -> str:
         """Return its advice for a launch."""
