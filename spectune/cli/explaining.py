@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -81,7 +81,8 @@ def explain(command: str | Sequence[str], *, gpu: str | None, cwd: Path, environ
     findings = [*seen, *line.findings, *findings]
     if line.arguments.get(DRAFT):
         draft, said = reader.read(line.arguments[DRAFT], DRAFT, line.arguments.get("speculative-draft-model-revision"))
-        findings += said
+        told = {one.advice for one in seen}
+        findings += [replace(one, advice="") if one.advice in told else one for one in said]
     rejected = line.refused or any(one.rule == "model-config" and one.severity == "fatal" for one in findings)
     resolved: Mapping[str, Any] = {}
     if line.complete:

@@ -19,7 +19,6 @@ CUDA_DEFAULTS: Mapping[str, Any] = {
     "chunked-prefill-size": 8192,
     "mem-fraction-static": 0.85,
 }
-UNREAD = ("ngram-has-no-drafter", "drafter-alone", "others-alone")  # rules on what an algorithm does not read
 SPECULATIVE_RUNNING_REQUESTS = 48  # what SGLang falls back to under speculation, and only then
 
 
@@ -43,7 +42,7 @@ def complete(values: Mapping[str, Any], fixed: Mapping[str, Any], *, cuda: bool,
     if algorithm is None:
         arguments = {name: value for name, value in arguments.items() if not name.startswith("speculative-")}
     else:
-        arguments = _read({**arguments, ALGORITHM: algorithm})
+        arguments[ALGORITHM] = algorithm
     arguments.setdefault("max-running-requests", max(SPECULATIVE_RUNNING_REQUESTS, most_running))
     if cuda:
         split = {"prefill-attention-backend", "decode-attention-backend"} <= arguments.keys()
@@ -52,13 +51,6 @@ def complete(values: Mapping[str, Any], fixed: Mapping[str, Any], *, cuda: bool,
         if not _names_graphs(arguments):
             arguments["cuda-graph-bs-decode"] = captured_batch_sizes(int(arguments["max-running-requests"]))
     return settled(arguments)
-
-
-def _read(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments without those its algorithm does not read, though every launch shares them."""
-    state = State(arguments, model=Model.unknown(), searching=True)
-    unread = [rule for rule in map(BY_NAME.__getitem__, UNREAD) if rule.when(state)]
-    return {name: value for name, value in arguments.items() if not any(rule.takes_away(name) for rule in unread)}
 
 
 def settled(arguments: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spectune.engines.sglang.rules import names as n
 from spectune.engines.sglang.rules.eagle import draft_token_bounds
-from spectune.engines.sglang.rules.kernels import or_take, single_page
+from spectune.engines.sglang.rules.kernels import or_take, single_page, take
 from spectune.engines.sglang.rules.rule import LAUNCHED, RAN, READ, Rule
 from spectune.engines.sglang.rules.state import State
 
@@ -156,7 +156,7 @@ AFTERWARDS = (
         "draft-backend", "die", lambda s: s.eagle and _undraftable(s) is not None,
         lambda s: f"EAGLE is not supported in attention backend {_undraftable(s)}", "section 1, draft_utils.py:96",
         READ,
-        advice="name another speculative-draft-attention-backend",
+        advice=lambda s: f"speculative-draft-{take(s)}",
     ),
     Rule(
         "draft-mla", "die",
@@ -164,7 +164,7 @@ AFTERWARDS = (
         and not s.model.mla and draft_backend(s) in ("trtllm_mla", "cutedsl_mla"),
         lambda s: f"{draft_backend(s)} backend requires MLA model (use_mla_backend=True).", "R7 draft_utils.py:358",
         READ,
-        advice="name another speculative-draft-attention-backend",
+        advice=lambda s: f"speculative-draft-{take(s)}",
     ),
     Rule(
         "offset-overflow", "die", _overflow,

@@ -126,7 +126,7 @@ def alternatives(state: State) -> tuple[str, ...]:
 def take(state: State) -> str:
     """Return the backends that would run, as advice."""
     found = alternatives(state)
-    return f"attention-backend {_either(found)}" if found else "leave the attention backends to SGLang"
+    return f"attention-backend {_either(found)}" if found else "attention-backend left to SGLang"
 
 
 def or_take(instead: str, state: State) -> str:
