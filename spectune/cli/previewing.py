@@ -8,8 +8,8 @@ from typing import Any
 
 from spectune.cli.opening import Asked
 from spectune.cli.terminal import OUT, PROGRESS, print_json
-from spectune.engines.open import missing_models, open_engine
 from spectune.engines.notes import notes_on
+from spectune.engines.open import missing_models, open_engine
 from spectune.engines.preflight import drafter_notes
 from spectune.engines.sglang.arguments import to_argv
 from spectune.engines.sglang.printable import printable

@@ -11,8 +11,8 @@ from spectune.cli.engines import provision
 from spectune.cli.live import Lines, LiveTable
 from spectune.cli.opening import Asked
 from spectune.cli.terminal import PROGRESS
-from spectune.engines.open import missing_models, open_engine
 from spectune.engines.notes import notes_on
+from spectune.engines.open import missing_models, open_engine
 from spectune.engines.preflight import drafter_notes
 from spectune.engines.protocol import Engine
 from spectune.errors import InputProblems, Problem
