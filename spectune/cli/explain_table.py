@@ -67,7 +67,7 @@ def _verdict(status: str, line: LaunchLine, findings: Sequence[Finding]) -> str:
     if any(finding.severity == "fatal" for finding in graver):
         return "SGLang takes this, but it does not work"
     if line.incomplete:
-        return "Incomplete: some arguments could not be read, and without them nothing known speaks against this"
+        return "Incomplete: some arguments could not be read, and what is said here leaves them out"
     if {finding.rule for finding in graver} == {"model-unknown"}:
         return f"Nothing known speaks against this, but the config.json of {_unseen(line, findings)} was not seen here"
     return VERDICTS[status]

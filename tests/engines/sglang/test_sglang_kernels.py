@@ -72,6 +72,12 @@ def test_the_draft_backend_needs_kernels_too() -> None:
     assert found.message == "the draft attention backend fa3 runs on Hopper (SM90) only, not on Blackwell (SM100)"
 
 
+def test_of_an_unknown_model_only_what_serves_either_kind_is_advised() -> None:
+    launch = {"attention-backend": "fa3"}
+    (found,) = resolve(launch, model=Model.unknown(), draft=None, machine=MACHINES["b200"]).findings
+    assert found.advice == "attention-backend flashinfer, fa4 or triton"
+
+
 CASES = itertools.product(MACHINES, MODELS, ({}, CHAIN, TREE), (None, 1, 16), KERNELS)
 ADVISED = re.compile(r"attention[- ]backend ([a-z0-9_, ]+)|([a-z0-9_, ]+) as attention backend")
 

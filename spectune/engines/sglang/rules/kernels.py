@@ -108,7 +108,8 @@ def alternatives(state: State) -> tuple[str, ...]:
     They take a branching draft where there is one, with the page size that was given.
     """
     known = _BY_ARCHITECTURE.get(state.model.architecture or "", OFFERED)
-    found = [name for name in OFFERED if name in known and _runs(state, name, mla=_latent(state))]
+    kinds = (True, False) if _latent(state) is None else (state.model.mla,)  # of an unknown model it may be either
+    found = [name for name in OFFERED if name in known and all(_runs(state, name, mla=kind) for kind in kinds)]
     refused: set[str] = set()
     if state.model.sinks or state.model.architecture == "Olmo2ForCausalLM":
         refused.add("flashinfer")
