@@ -128,10 +128,11 @@ def test_a_systemd_unit() -> None:
     line = read_launch(
         '[Unit]\nDescription=x "y\n[Service]\nEnvironment=NCCL_ALGO=Tree TP=8\nEnvironment="A=b c"\n'
         "ExecStart=-/opt/venv/bin/python -m sglang.launch_server \\\n  --model-path m --tp-size ${TP}\nRestart=always\n"
+        "EnvironmentFile=-/etc/default/sglang\n"
     )
     assert line.arguments == {"model-path": "m", "tp-size": 8}
     assert line.env == {"NCCL_ALGO": "Tree", "TP": "8", "A": "b c"}
-    assert not line.findings
+    assert "the file /etc/default/sglang" in only(line, "unknown-environment").message
 
 
 @pytest.mark.parametrize(

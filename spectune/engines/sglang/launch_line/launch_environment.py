@@ -84,13 +84,13 @@ def _container_option(words: Sequence[Word], place: int, launch: Launch) -> int:
     elif re.fullmatch(r"-e[A-Za-z_]\w*(=.*)?", text, re.DOTALL):
         value = text.removeprefix("-e")
     elif text.split("=")[0] == "--env-file":
-        launch.findings.append(_unknown_env("the file of --env-file"))
+        launch.findings.append(unknown_environment("the file of --env-file"))
     if value is not None:
         assignment = _ASSIGNMENT.fullmatch(value)
         if assignment:
             _set(launch, assignment[1], assignment[2], words[place])
         elif _matters(value):
-            launch.findings.append(_unknown_env(f"{printable(value, 60)}, taken from the shell that starts it"))
+            launch.findings.append(unknown_environment(f"{printable(value, 60)}, taken from the shell that starts it"))
     return place + 1
 
 
@@ -111,7 +111,7 @@ def _set(launch: Launch, name: str, value: str, word: Word) -> None:
     if not word.unknown:
         launch.env[name] = value
     elif _matters(name):
-        launch.findings.append(_unknown_env(f"{name}={printable(value, 60)}"))
+        launch.findings.append(unknown_environment(f"{name}={printable(value, 60)}"))
 
 
 def _matters(name: str) -> bool:
@@ -119,7 +119,8 @@ def _matters(name: str) -> bool:
     return not hidden(name)
 
 
-def _unknown_env(what: str) -> Finding:
+def unknown_environment(what: str) -> Finding:
+    """Return the finding for variables whose values only another place knows."""
     return Finding(
         "unknown-environment", "info", f"environment not known here: {what}", "write NAME=VALUE before the command"
     )

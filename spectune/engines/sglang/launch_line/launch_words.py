@@ -13,10 +13,11 @@ from spectune.engines.sglang.launch_line.launch_environment import (
     export,
     only_assignments,
     read_prefix,
+    unknown_environment,
     unset,
 )
 from spectune.engines.sglang.launch_line.shell_words import ShellText, Word
-from spectune.engines.sglang.launch_line.unit_file import as_script
+from spectune.engines.sglang.launch_line.unit_file import as_script, environment_files
 from spectune.engines.sglang.printable import printable
 from spectune.engines.sglang.resolution import Finding
 from spectune.errors import SpectuneError
@@ -54,6 +55,7 @@ def find_in_text(text: str, *, depth: int = 0) -> Launch:
                 "delete the blanks after the backslash",
             )
         )  # fmt: skip
+    first.findings.extend(unknown_environment(f"the file {printable(file, 60)}") for file in environment_files(text))
     if shell.assumed:
         first.findings.append(
             Finding(

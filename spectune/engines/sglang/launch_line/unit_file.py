@@ -7,7 +7,13 @@ import re
 _SERVICE = re.compile(r"^[ \t]*\[Service\][ \t]*$", re.MULTILINE)
 _CONTINUED = re.compile(r"\\[ \t]*\r?\n")
 _SETTING = re.compile(r"[ \t]*(Environment|ExecStart)[ \t]*=[ \t]*(.*)")
+_FILE = re.compile(r"^[ \t]*EnvironmentFile[ \t]*=[ \t]*-?(\S+)", re.MULTILINE)
 _PREFIX = "-@:+!|"  # of systemd, before the program
+
+
+def environment_files(text: str) -> list[str]:
+    """Return the files a unit's service takes further variables from."""
+    return _FILE.findall(text) if _SERVICE.search(text) else []
 
 
 def as_script(text: str) -> str:
