@@ -373,6 +373,7 @@ USUAL = [
         ("sglang serve m" + " --tp 2" * 5000, "10001 words is longer"),
         ("A=(x x)\n" + "A=(${A[@]} ${A[@]})\n" * 40 + "sglang serve ${A[@]}", "array A grows beyond"),
         ("A=xxxxxxxx\n" + "A=$A$A\n" * 40 + "sglang serve $A", "grows beyond"),
+        ("A=" + "x" * 300_000 + "\n" + "B=x\n" + "B+=$A\n" * 40 + "sglang serve m", "B grows beyond"),
         ("A=(" * 3000 + ")" * 3000, "is no launch"),
         ("a: &a [x]\ncommand: [" + "*a, " * 50 + "y]", "is no launch"),
         ("docker run --entrypoint sglang image serve m", "is no launch"),

@@ -10,9 +10,11 @@ from pathlib import PurePosixPath
 from spectune.engines.sglang.launch_line.shell_words import Word
 from spectune.engines.sglang.printable import hidden, printable
 from spectune.engines.sglang.resolution import Finding
+from spectune.errors import SpectuneError
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _APPENDED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=(.*)", re.DOTALL)  # as shells assign, `NAME+=VALUE` too
+LONGEST = 2**20  # characters of a variable
 _CONTAINERS = {"docker", "podman", "nerdctl", "singularity", "apptainer", "enroot", "kubectl"}
 _ENV_OPTIONS_WITH_VALUE = {"-u", "--unset", "-C", "--chdir"}
 
@@ -148,6 +150,8 @@ def _assign(assignment: re.Match[str], word: Word, into: dict[str, str]) -> None
         into.pop(name, None)
     else:
         into[name] = (into[name] if more else "") + value
+        if len(into[name]) > LONGEST:
+            raise SpectuneError(f"{printable(name, 60)} grows beyond {LONGEST} characters")
 
 
 def export(words: Sequence[Word], variables: dict[str, str], exported: dict[str, str]) -> None:

@@ -18,7 +18,7 @@ DEPRECATED: Mapping[str, str] = {
     "enable-flashinfer-allreduce-fusion": "--flashinfer-allreduce-fusion-backend auto",
 }
 
-_VERSION = re.compile(r"sglang(?:\[[^\]]*\])?(?::v?|==)(\d+(?:\.\d+)+(?:\.?(?:post|rc|dev)\d+)?)")
+_VERSION = re.compile(r"sglang(?:\[[^\]\s]{0,80}\])?(?::v?|==)(\d+(?:\.\d+)+(?:\.?(?:post|rc|dev)\d+)?)")
 _GONE_VARIABLES: Mapping[str, str] = {
     "SGLANG_ENABLE_SPEC_V2": "leave it out: since 0.5.15 the overlapped (v2) workers always run",
 }
