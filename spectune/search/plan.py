@@ -7,10 +7,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from spectune.search import baselines
+from spectune.search.confirmation import confirmation
 from spectune.search.proposals import Proposer
 from spectune.search.records import Role, Status, Step, TrialRecord
-from spectune.search.values import directions, keeps_bounds, measured_values
-from spectune.space import Candidate, SearchSpace
+from spectune.search.timeline import Timeline, timeline
+from spectune.space import SearchSpace
 
 RETRIES = 2  # of a launch whose failure was not the candidate's fault
 HOPELESS_AFTER = 5  # search launches, all failed
@@ -102,6 +104,7 @@ def next_step(
         or _retry(records)
         or _baseline(records, proposer)
         or _hopeless(records)
+        or _check(records, space)
         or _search(records, space, proposer)
         or _confirmation(records, space)
         or Stop(_exhausted(records, space), float(len(records)))
@@ -122,37 +125,46 @@ def _hopeless(records: Sequence[TrialRecord]) -> Stop | None:
     return Stop(f"the first {len(searching)} candidates all failed: {cause}", float(len(searching)))
 
 
+def _check(records: Sequence[TrialRecord], space: SearchSpace) -> Step | None:
+    """Return the launch that shows what the machine does, when it is due."""
+    if _search_over(records, space):
+        return None
+    known, why = baselines.reference(records), baselines.check(records, timeline(records, space))
+    return None if known is None or why is None else Step(next_number(records), Role.DRIFT, known, why)
+
+
 def _search(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> Step | None:
     """Return the next new candidate, None once what remains is kept for confirmation."""
     if _search_over(records, space):
         return None
-    proposal = proposer.propose(records)
+    line = timeline(records, space)
+    proposal = baselines.tuning(records, line, space, proposer) or proposer.propose(_as_now(records, line))
     return None if proposal is None else Step(next_number(records), Role.SEARCH, proposal.candidate, proposal.why)
 
 
+def _as_now(records: Sequence[TrialRecord], line: Timeline) -> list[TrialRecord]:
+    """Return all launches, those that were measured as they would be on the machine as it is now."""
+    now = {record.trial: record for record in line.every}
+    return [now.get(record.trial, record) for record in records]
+
+
 def _exhausted(records: Sequence[TrialRecord], space: SearchSpace) -> str:
-    if finalists(records, space) is None:
+    state = confirmation(records, space, kept_for_confirmation(space))
+    if not state.contenders:
         return "no candidate with speculation was measured, so there is nothing to compare"
+    if state.next is None:
+        return f"{state.rounds} rounds of relaunching the best of both branches settled which is faster"
     return "every legal candidate has been launched"
 
 
 def _search_over(records: Sequence[TrialRecord], space: SearchSpace) -> bool:
     """Whether what remains of the budget is needed to confirm the finalists; a budget that is raised is searched on."""
     kept = kept_for_confirmation(space)
-    needed = kept - _confirmations(records, finalists(records, space))
+    needed = kept - confirmation(records, space, kept).done
     if needed <= 0:
         return False
     of_time = (1.0 - CONFIRMATION_SHARE * needed / kept) * _limit_s(space)
     return _launches(space) - len(records) <= needed or spent_s(records) >= of_time
-
-
-def _confirmations(records: Sequence[TrialRecord], pair: tuple[Candidate, Candidate] | None) -> int:
-    """Count the launches that confirm this pair: those of its candidate, and as many of its baseline."""
-    if pair is None:
-        return 0
-    confirming = [record.candidate for record in records if record.role is Role.CONFIRM]
-    baselines, candidates = (confirming.count(candidate) for candidate in pair)
-    return candidates + min(baselines, candidates + 1)
 
 
 def _launches(space: SearchSpace) -> float:
@@ -200,43 +212,14 @@ def _baseline(records: Sequence[TrialRecord], proposer: Proposer) -> Step | Stop
 
 
 def _confirmation(records: Sequence[TrialRecord], space: SearchSpace) -> Step | None:
-    """Return the finalist and the best baseline in turns; the baseline first, it is what drift would show in."""
-    pair = finalists(records, space)
-    if pair is None or _confirmations(records, pair) >= kept_for_confirmation(space):
+    """Return the next launch of the contenders in turns, None when they are settled or what was kept is used up."""
+    kept = kept_for_confirmation(space)
+    state = confirmation(records, space, kept)
+    if state.next is None or state.done >= kept:
         return None
-    baseline, candidate = pair
-    confirming = [record.candidate for record in records if record.role is Role.CONFIRM]
-    chosen = baseline if confirming.count(baseline) <= confirming.count(candidate) else candidate
-    what = "the best baseline" if chosen is baseline else "the finalist"
-    return Step(
-        len(records), Role.CONFIRM, chosen, f"{what} once more, in turns, since the best of many is partly luck"
-    )
-
-
-def finalists(records: Sequence[TrialRecord], space: SearchSpace) -> tuple[Candidate, Candidate] | None:
-    """Return the best candidate without and the best with speculation, None unless both were measured.
-
-    While a confirmation is under way, the pair it began with stays.
-    """
-    under_way = itertools.takewhile(lambda record: record.role is Role.CONFIRM, reversed(records))
-    confirmed = [record.candidate for record in under_way]
-    found = []
-    for speculative in (False, True):
-        begun = [candidate for candidate in confirmed if candidate.speculative is speculative]
-        group = [r for r in records if r.candidate.speculative is speculative and measured_values(r, space)]
-        kept = [r for r in group if keeps_bounds(r, space)] or group
-        if not kept:
-            return None
-        found.append(begun[0] if begun else max(kept, key=lambda record: score(record, space)).candidate)
-    return found[0], found[1]
-
-
-def score(record: TrialRecord, space: SearchSpace) -> float:
-    """Return the mean logarithm of the objectives, minimised ones inverted: more is better, and scales cancel."""
-    values = measured_values(record, space) or []
-    signs = [1.0 if direction == "maximize" else -1.0 for direction in directions(space)]
-    logs = [sign * math.log(value) if value > 0 else -math.inf for sign, value in zip(signs, values, strict=True)]
-    return math.fsum(logs) / len(logs)
+    what = "a finalist" if state.next.speculative else "the best without speculation"
+    why = f"{what} once more, in turns (round {state.rounds + 1}), since the best of many is partly luck"
+    return Step(next_number(records), Role.CONFIRM, state.next, why)
 
 
 def _measured(records: Sequence[TrialRecord], role: Role) -> bool:

@@ -52,6 +52,7 @@ class Proposer:
 
     def __init__(self, space: SearchSpace, engine: Engine, *, seed: int = 0) -> None:
         self._space, self._engine, self._seed = space, engine, seed
+        self._baselines: Sequence[Candidate] | None = None
 
     def baseline(self) -> Candidate:
         """Return the no-speculation candidate with the first values of the file that are legal together.
@@ -59,15 +60,20 @@ class Proposer:
         Raises:
             SpectuneError: When every candidate without speculation is illegal or forbidden.
         """
-        candidate = next((c for c in self.all() if not c.speculative), None)
-        if candidate is None:
+        if not self.baselines():
             plain = next(branch for branch in self._space.branches if not branch.speculative)
             first = self._engine.canonical(next(plain.assignments()))
             why = f"; the first of them: {first.reason}" if isinstance(first, Illegal) else ""
             raise SpectuneError(
                 f"{self._space.path}: the space has no legal candidate without speculation to compare with{why}"
             )
-        return candidate
+        return self.baselines()[0]
+
+    def baselines(self) -> Sequence[Candidate]:
+        """Return every legal candidate without speculation, in the order of the file."""
+        if self._baselines is None:
+            self._baselines = list(itertools.takewhile(lambda candidate: not candidate.speculative, self.all()))
+        return self._baselines
 
     def legal(self, assignment: dict[str, Any]) -> Candidate | None:
         """Return the canonical candidate of an assignment, None when it must not be launched."""

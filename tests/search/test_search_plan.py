@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from search_samples import baseline, chain, engine, record, space
 
-from spectune.search.plan import Stop, finalists, kept_for_confirmation, next_step, progress
+from spectune.search.confirmation import confirmation
+from spectune.search.plan import Stop, kept_for_confirmation, next_step, progress
 from spectune.search.proposals import Proposer
 from spectune.search.records import Role, Step, TrialRecord
 from spectune.serving import FailureClass
@@ -47,8 +48,9 @@ def test_a_quarter_is_kept_for_pairs_of_finalist_and_baseline() -> None:
         speed = 150.0 if found.candidate == chain(3) else 100.0
         records.append(record(len(records), found.candidate, speed, role=found.role))
     confirming = [(r.role, r.candidate) for r in records[8:]]
-    assert confirming == [(Role.CONFIRM, baseline()), (Role.CONFIRM, chain(3))] * 2
-    assert all(r.role is Role.SEARCH for r in records[1:8])
+    pair = [(Role.CONFIRM, baseline()), (Role.CONFIRM, chain(3))]
+    assert confirming == pair + pair[::-1]
+    assert [r.role for r in records[1:8]] == [Role.SEARCH] * 6 + [Role.DRIFT]
     assert isinstance(after(records), Stop)
 
 
@@ -119,7 +121,7 @@ def test_five_failures_and_nothing_else_end_the_search() -> None:
     records = [record(0, baseline())]
     for trial in range(1, 6):
         found = step(records)
-        records.append(record(trial, found.candidate, failure=FailureClass.DRAFTER))
+        records.append(record(trial, found.candidate, role=found.role, failure=FailureClass.DRAFTER))
     found = after(records)
     assert isinstance(found, Stop)
     assert "it was drafter" in found.reason
@@ -157,8 +159,8 @@ def test_finalists_keep_the_bounds_if_any_does() -> None:
         record(1, chain(1), 150.0, ttft_ms=900.0),
         record(2, chain(2), 120.0),
     ]
-    assert finalists(records, space()) == (baseline(), chain(2))
-    assert finalists(records[:2], space()) == (baseline(), chain(1))
+    assert confirmation(records, space(), 4).contenders == (baseline(), chain(2))
+    assert confirmation(records[:2], space(), 4).contenders == (baseline(), chain(1))
 
 
 def test_progress_estimates_the_time_left_from_the_launches_made() -> None:

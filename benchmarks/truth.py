@@ -1,0 +1,83 @@
+"""What is true on a profile: every legal candidate's speed by the cost model, without noise."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+
+from benchmarks.virtual_study import Laboratory
+from spectune.bench.prompt_stream import PromptStream
+from spectune.engines.simulated.engine import SimulatedEngine
+from spectune.engines.simulated.launch import SimulatedLaunch
+from spectune.engines.simulated.prediction import predict
+from spectune.engines.simulated.setup import Setup
+from spectune.engines.simulated.start import open_launch
+from spectune.search.enumeration import legal_candidates
+from spectune.search.feed import PromptFeed
+from spectune.search.study import open_prompts
+from spectune.space import Candidate
+
+PROMPTS_READ = 96
+
+
+class Truth:
+    """The true figures of a space on a profile, by the cost model."""
+
+    def __init__(self, laboratory: Laboratory, setups: Mapping[Candidate, Setup]) -> None:
+        """Ask about every legal candidate.
+
+        Args:
+            laboratory: The space and the profile.
+            setups: The candidates, resolved.
+        """
+        space, self._laboratory = laboratory.space, laboratory
+        for objective in space.objectives:
+            assert objective.metric in {"decode_speed", "output_throughput"}, "the cost model knows speeds only"
+        stream = PromptStream(open_prompts(space), seed=0, start=0)
+        feed = PromptFeed(stream, laboratory.engine.renderer(), chat_template=space.workload.chat_template)
+        prompts = feed.ahead(PROMPTS_READ)
+        mean = sum(len(prompt.input_ids) for prompt in prompts) / len(prompts)
+        self._tokens = round(mean + space.workload.output_tokens / 2)
+        self._classes = Counter(prompt.prompt.prompt_class for prompt in prompts)
+        scores = {candidate: self._score(setup) for candidate, setup in setups.items()}
+        self.baseline = max(score for candidate, score in scores.items() if not candidate.speculative)
+        self.best_speedup = math.exp(max(s for c, s in scores.items() if c.speculative) - self.baseline)
+        self._scores = scores
+
+    def speedup(self, candidate: Candidate) -> float:
+        """Return a candidate's speed over that of the best baseline."""
+        if candidate not in self._scores:  # the sampler may repair an assignment into one the file does not list
+            self._scores[candidate] = self._score(_setup(self._laboratory.engine, candidate))
+        return math.exp(self._scores[candidate] - self.baseline)
+
+    def _score(self, setup: Setup) -> float:
+        """Return the mean ln of the objectives; −inf for a launch that fails."""
+        launch = SimulatedLaunch(self._laboratory.profile, setup)
+        if launch.plan.first_decisive is not None:
+            return -math.inf
+        objectives = self._laboratory.space.objectives
+        speeds = [self._speed(launch, one.metric, self._concurrency(one.level)) for one in objectives]
+        return math.fsum(map(math.log, speeds)) / len(speeds)
+
+    def _speed(self, launch: SimulatedLaunch, metric: str, concurrency: int) -> float:
+        """Return the speed over the mix of prompt classes: equally many tokens of each, so times are what adds up."""
+        times = math.fsum(
+            count / getattr(predict(launch, concurrency, self._tokens, name), metric)
+            for name, count in self._classes.items()
+        )
+        return self._classes.total() / times
+
+    def _concurrency(self, name: str) -> int:
+        return next(level.concurrency for level in self._laboratory.space.workload.levels if level.name == name)
+
+
+def setups_of(laboratory: Laboratory) -> dict[Candidate, Setup]:
+    """Resolve every legal candidate of the laboratory's space; a profile's noise and acceptance do not matter to it."""
+    engine = laboratory.engine
+    return {candidate: _setup(engine, candidate) for candidate in legal_candidates(laboratory.space, engine)}
+
+
+def _setup(engine: SimulatedEngine, candidate: Candidate) -> Setup:
+    command = engine.command(candidate, host="127.0.0.1", port=30000)
+    return open_launch(engine.profile, command.argv, command.environment({}))[1].setup
