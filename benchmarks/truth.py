@@ -7,15 +7,12 @@ from collections import Counter
 from collections.abc import Mapping
 
 from benchmarks.virtual_study import Laboratory
-from spectune.bench.prompt_stream import PromptStream
 from spectune.engines.simulated.engine import SimulatedEngine
 from spectune.engines.simulated.launch import SimulatedLaunch
 from spectune.engines.simulated.prediction import predict
 from spectune.engines.simulated.setup import Setup
 from spectune.engines.simulated.start import open_launch
 from spectune.search.enumeration import legal_candidates
-from spectune.search.feed import PromptFeed
-from spectune.search.study import open_prompts
 from spectune.space import Candidate
 
 PROMPTS_READ = 96
@@ -34,9 +31,7 @@ class Truth:
         space, self._laboratory = laboratory.space, laboratory
         for objective in space.objectives:
             assert objective.metric in {"decode_speed", "output_throughput"}, "the cost model knows speeds only"
-        stream = PromptStream(open_prompts(space), seed=0, start=0)
-        feed = PromptFeed(stream, laboratory.engine.renderer(), chat_template=space.workload.chat_template)
-        prompts = feed.ahead(PROMPTS_READ)
+        prompts = laboratory.feed().ahead(PROMPTS_READ)
         mean = sum(len(prompt.input_ids) for prompt in prompts) / len(prompts)
         self._tokens = round(mean + space.workload.output_tokens / 2)
         self._classes = Counter(prompt.prompt.prompt_class for prompt in prompts)
@@ -69,7 +64,9 @@ class Truth:
         return self._classes.total() / times
 
     def _concurrency(self, name: str) -> int:
-        return next(level.concurrency for level in self._laboratory.space.workload.levels if level.name == name)
+        level = next(level for level in self._laboratory.space.workload.levels if level.name == name)
+        assert level.concurrency is not None, "virtual time serves closed loops"
+        return level.concurrency
 
 
 def setups_of(laboratory: Laboratory) -> dict[Candidate, Setup]:

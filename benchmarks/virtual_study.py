@@ -19,7 +19,7 @@ from spectune.search.canary import SAMPLED, Canaries
 from spectune.search.canary import SEED as CANARY_SEED
 from spectune.search.feed import PromptFeed
 from spectune.search.plan import next_step, spent_s
-from spectune.search.study import open_prompts
+from spectune.search.traffic import open_prompts
 from spectune.search.trial import Trial
 from spectune.space import SearchSpace
 
@@ -54,6 +54,14 @@ class Laboratory:
         assert isinstance(engine, SimulatedEngine)
         return dataclasses.replace(engine, profile=self.profile)
 
+    def feed(self) -> PromptFeed:
+        """Return the prompts of a study."""
+        section = self.space.workload
+        return PromptFeed(
+            open_prompts(self.space), self.engine.renderer(),
+            chat_template=section.chat_template, output_tokens=section.output_tokens, start=0,
+        )  # fmt: skip
+
     def study(self, seed: int) -> list[TrialRecord]:
         """Return the launches of one study.
 
@@ -63,10 +71,9 @@ class Laboratory:
         file = self.profile.file.model_copy(update={"seed": seed})
         engine = dataclasses.replace(self.engine, profile=Profile(self.profile.path, file))
         proposer = Proposer(self.space, engine, seed=seed)
-        renderer, templated = engine.renderer(), self.space.workload.chat_template
-        feed = PromptFeed(PromptStream(open_prompts(self.space), seed=seed, start=0), renderer, chat_template=templated)
-        asked = PromptStream(open_prompts(self.space), seed=CANARY_SEED).take(SAMPLED)
-        canaries = Canaries(asked, engine, renderer, chat_template=templated)
+        feed = self.feed()
+        asked = PromptStream(feed.workload, seed=CANARY_SEED).take(SAMPLED)
+        canaries = Canaries(asked, engine, engine.renderer(), chat_template=self.space.workload.chat_template)
         records: list[TrialRecord] = []
         with tempfile.TemporaryDirectory() as folder:  # faults that fire a few times in a study count there
             while isinstance(step := next_step(records, [], self.space, proposer), Step):

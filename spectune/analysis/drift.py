@@ -19,8 +19,10 @@ FEWEST_FOR_DRIFT = 4
 """Launches of repeated configurations below which a line through them says nothing."""
 SMALLEST_JUMP = 0.03
 """Changes below 3 % are left to the launch noise; alternating launches take them out of every comparison anyway."""
-SUSPECTED, CERTAIN = 3.0, 3.5
-"""Standard errors from which a single launch is made again, and from which a step through several is a jump."""
+SUSPECTED = 3.0
+"""Standard errors from which a single launch is unlike the others, and made again."""
+CERTAIN = 0.999
+"""Confidence of the interval that must exclude zero for a step to be a jump."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,8 @@ def find_jump(repeats: Sequence[Repeat]) -> Jump | None:
     """Find the step that explains the launches best, if it is certain; at least two launches must lie behind it.
 
     A step through every gap between two launches is fitted (a change point by least squares, Hinkley 1970) and the
-    best taken. It is a jump when it is 3.5 standard errors and 3 %, and no line explains the launches better.
+    best taken. It is a jump when its 99.9 % interval excludes zero, it is 3 % at least, and no line explains the
+    launches better.
 
     Args:
         repeats: In the order of their launches.
@@ -130,7 +133,7 @@ def find_jump(repeats: Sequence[Repeat]) -> Jump | None:
         return None
     squares, first, fit = best
     line = _fitted(repeats, lambda repeat: repeat.hours) if len(repeats) >= FEWEST_FOR_DRIFT else None
-    if abs(fit.slope) < max(CERTAIN * fit.error, SMALLEST_JUMP) or (line is not None and line.squares < squares):
+    if abs(fit.slope) < max(_half_width(fit, CERTAIN), SMALLEST_JUMP) or (line is not None and line.squares < squares):
         return None
     return Jump(repeats[first - 1].trial, repeats[first].trial, _interval(fit))
 
@@ -163,5 +166,9 @@ def _fitted(repeats: Sequence[Repeat], regressor: Callable[[Repeat], float]) -> 
 
 
 def _interval(fit: _Fit) -> Estimate:
-    half = t_quantile(0.975, fit.dof) * fit.error
+    half = _half_width(fit, 0.95)
     return Estimate(fit.slope, fit.slope - half, fit.slope + half)
+
+
+def _half_width(fit: _Fit, confidence: float) -> float:
+    return t_quantile(0.5 + confidence / 2.0, fit.dof) * fit.error

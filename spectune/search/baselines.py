@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from spectune.search.proposals import Proposal, Proposer
+from spectune.search.ranking import rivals
 from spectune.search.records import Role, Status, TrialRecord
-from spectune.search.speeds import by_candidate, system_values
+from spectune.search.speeds import system_values
 from spectune.search.timeline import Timeline
-from spectune.search.values import keeps_bounds, score
 from spectune.space import Candidate, SearchSpace
 
 CHECK_EVERY = 6
 """The reference is launched again after so many other launches."""
 TUNE_EVERY = 4
 """One of so many launches of the search belongs to the no-speculation branch, as long as it has something to try."""
+
+
+MOST_REPEATS = 3
+"""Launches after which a candidate without speculation waits for the confirmation."""
 
 
 def reference(records: Sequence[TrialRecord]) -> Candidate | None:
@@ -40,39 +45,35 @@ def tuning(records: Sequence[TrialRecord], line: Timeline, space: SearchSpace, p
     """Return the next candidate without speculation, None when it is not its turn or there is nothing left to try.
 
     First the system settings of the best speculation so far (that gives the same-mode ratio, and what helps one branch
-    mostly helps the other), then one setting of the best baseline changed at a time, until none is better.
+    mostly helps the other), then one setting of the best baseline changed at a time, until none is better; then those
+    that may still be the best once more.
     """
     searched = [record for record in records if record.role is Role.SEARCH]
     tuned = sum(not record.candidate.speculative for record in searched)
     if (tuned + 1) * TUNE_EVERY > len(searched) + 1:
         return None
     launched = {record.candidate for record in records}
-    for candidate, why in _wanted(line, space, proposer.baselines()):
+    best = rivals(line, space, speculative=False)
+    for candidate, why in _wanted(line, space, best, proposer.baselines()):
         if candidate not in launched:
             return Proposal(candidate, why)
-    return None
+    counts = Counter(record.candidate for record in records)
+    again = min(best, key=lambda candidate: counts[candidate], default=None)
+    if again is None or len(best) == 1 or counts[again] >= MOST_REPEATS:
+        return None
+    return Proposal(again, "once more: it is not clear yet which launch without speculation is the best")
 
 
-def _wanted(line: Timeline, space: SearchSpace, baselines: Sequence[Candidate]) -> Iterator[tuple[Candidate, str]]:
-    speculation, plain = (_best(line, space, speculative=speculative) for speculative in (True, False))
+def _wanted(
+    line: Timeline, space: SearchSpace, best: Sequence[Candidate], baselines: Sequence[Candidate]
+) -> Iterator[tuple[Candidate, str]]:
+    speculation = next(iter(rivals(line, space, speculative=True)), None)
     if speculation is not None and (twin := _twin(speculation, baselines)) is not None:
         yield twin, "without speculation, in the system settings of the best speculation so far"
-    if plain is None:
-        return
-    for candidate in baselines:
-        differing = dict(system_values(plain).items() ^ system_values(candidate).items())
+    for candidate in baselines if best else ():
+        differing = dict(system_values(best[0]).items() ^ system_values(candidate).items())
         if len(differing) == 1:
             yield candidate, f"the best launch without speculation with another {next(iter(differing))}"
-
-
-def _best(line: Timeline, space: SearchSpace, *, speculative: bool) -> Candidate | None:
-    groups = by_candidate(record for record in line.every if record.candidate.speculative is speculative)
-    kept = [candidate for candidate, group in groups.items() if keeps_bounds(group, space)] or list(groups)
-
-    def mean(candidate: Candidate) -> float:
-        return sum(score(record, space) for record in groups[candidate]) / len(groups[candidate])
-
-    return max(kept, key=mean, default=None)
 
 
 def _twin(candidate: Candidate, baselines: Sequence[Candidate]) -> Candidate | None:

@@ -122,10 +122,14 @@ class Proposer:
         study = self._memory_study(records)
         for _ in range(DRAWS):
             candidate = self.legal(dict(self._engine.repaired(self._suggested(study.ask()))))
-            if candidate is not None and candidate.candidate_id not in seen:
+            if candidate is not None and self._new(candidate, seen):
                 learned = len(records) > STARTUP_LAUNCHES
                 return Proposal(candidate, "most promising by TPE" if learned else "drawn at random to learn the space")
         return None
+
+    def _new(self, candidate: Candidate, seen: AbstractSet[str]) -> bool:
+        """Whether the search may launch a candidate: the plan tunes the no-speculation branch, where there are two."""
+        return candidate.candidate_id not in seen and (candidate.speculative or not self._space.algorithms)
 
     def _memory_study(self, records: Sequence[TrialRecord]) -> Study:
         import optuna
@@ -166,9 +170,9 @@ class Proposer:
         for _ in range(1000):
             drawn = {p.name: p.values[rng.randrange(len(p.values))] for p in parameters}
             candidate = self.legal(dict(self._engine.repaired(drawn)))
-            if candidate is not None and candidate.candidate_id not in seen:
+            if candidate is not None and self._new(candidate, seen):
                 return Proposal(candidate, why)
-        unseen = next((c for c in self.all() if c.candidate_id not in seen), None)
+        unseen = next((c for c in self.all() if self._new(c, seen)), None)
         return None if unseen is None else Proposal(unseen, why)
 
 

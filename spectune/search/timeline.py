@@ -110,8 +110,11 @@ def causes(jump: Jump, records: Sequence[TrialRecord]) -> list[str]:
 
     The one place where a jump meets the fingerprints that launches carry.
     """
+    by_trial = {record.trial: record for record in records}
+    known = set(map(str, by_trial[jump.before].environment_changes)) if jump.before in by_trial else set()
     between = [record for record in records if jump.before < record.trial <= jump.after]
-    return [str(change) for record in between for change in getattr(record, "environment_changes", ())]
+    changes = [str(change) for record in between for change in record.environment_changes]
+    return [change for change in dict.fromkeys(changes) if change not in known]
 
 
 def _repeats(records: Sequence[TrialRecord], speed: Speed, hours: dict[int, float]) -> list[Repeat]:
