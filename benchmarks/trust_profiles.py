@@ -42,7 +42,8 @@ def machine(seed: int) -> dict[str, Any]:
             "kv_ms_per_ktoken": round(draw.uniform(0.0, 0.03), 4), "prefill_ktok_per_s": 40,
         },
         "draft": {
-            "weights_gb": 3, "step_ms": {"graph": round(step * draw.uniform(0.05, 0.12), 3), "eager": round(step / 6, 3)},
+            "weights_gb": 3,
+            "step_ms": {"graph": round(step * draw.uniform(0.05, 0.12), 3), "eager": round(step / 6, 3)},
             "token_ms": round(draw.uniform(0.002, 0.01), 4),
         },
         "host_ms": round(draw.uniform(0.3, 1.2), 3),
@@ -55,14 +56,19 @@ def machine(seed: int) -> dict[str, Any]:
                     ("org/second", draw.uniform(0.55, 0.75), draw.uniform(0.85, 0.98)),
                 )
             },
-            "by_class": {"code": round(draw.uniform(1.0, 1.2), 3), "chat": 1.0, "math": round(draw.uniform(0.95, 1.1), 3)},
+            "by_class": {
+                "code": round(draw.uniform(1.0, 1.2), 3), "chat": 1.0, "math": round(draw.uniform(0.95, 1.1), 3),
+            },
         },
         "startup": {"load_s": 20.0, "capture_s_per_graph": 0.1},
         "effects": [
             {"when": {"env.NCCL_PROTO": "LL"}, "cycle": round(draw.uniform(0.95, 1.04), 3)},
             {"when": {"env.NCCL_PROTO": "Simple"}, "cycle": round(draw.uniform(0.97, 1.05), 3)},
             {"when": {"attention-backend": "flashinfer"}, "cycle": round(draw.uniform(0.96, 1.04), 3)},
-            {"when": {"attention-backend": "flashinfer", "speculation": True}, "cycle": round(draw.uniform(0.98, 1.03), 3)},
+            {
+                "when": {"attention-backend": "flashinfer", "speculation": True},
+                "cycle": round(draw.uniform(0.98, 1.03), 3),
+            },
         ],
     }  # fmt: skip
 

@@ -27,17 +27,23 @@ from spectune.space import SearchSpace
 class Silent:
     """A watcher that looks away."""
 
-    def planned(self, progress: Progress) -> None: ...
+    def planned(self, progress: Progress) -> None:
+        """Look away."""
 
-    def launching(self, step: Step) -> None: ...
+    def launching(self, step: Step) -> None:
+        """Look away."""
 
-    def says(self, text: str) -> None: ...
+    def says(self, text: str) -> None:
+        """Look away."""
 
-    def measured(self, level: LevelMeasurement) -> None: ...
+    def measured(self, level: LevelMeasurement) -> None:
+        """Look away."""
 
-    def finished(self, record: TrialRecord) -> None: ...
+    def finished(self, record: TrialRecord) -> None:
+        """Look away."""
 
-    def notes(self, text: str) -> None: ...
+    def notes(self, text: str) -> None:
+        """Look away."""
 
 
 @dataclasses.dataclass(frozen=True)

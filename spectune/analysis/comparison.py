@@ -4,7 +4,8 @@ Method. Both speeds are means of ln speed over their launches. The variance of a
 over everything that was launched twice (`launch_noise`), plus that within a launch (half-width / 1.96, squared), over
 the number of launches. The interval of the ratio is exp(ln ratio ± t·√(sum of both variances)) with the degrees of
 freedom of the launch noise: the t interval of a contrast with a pooled variance (Scheffé, *The Analysis of Variance*,
-section 3.2). Break-even is accept length / speedup, so that accept length > break-even and speedup > 1 are the same
+section 3.2). A relaunched baseline is taken as the best one with what is known of its rivals (`best_baseline`).
+Break-even is accept length / speedup, so that accept length > break-even and speedup > 1 are the same
 statement.
 """
 
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal
 
+from spectune.analysis.best_baseline import Known
 from spectune.analysis.break_even import break_even_from_speedup
 from spectune.analysis.estimate import Estimate
 from spectune.analysis.launch_noise import LaunchNoise, within_launch_variance
@@ -110,6 +112,7 @@ def compare(
     baseline: Sequence[LaunchSpeed],
     noise: LaunchNoise,
     *,
+    best: Known | None = None,
     picked_from: int = 1,
 ) -> Comparison:
     """One candidate's launches against one baseline's.
@@ -119,15 +122,16 @@ def compare(
         group: The candidate's launches.
         baseline: The baseline's.
         noise: Launch noise.
+        best: What is known of the best baseline, where that may be another one.
         picked_from: Number of candidates of which this one may have been picked for these very launches.
     """
-    first = group[0]
+    first, mine, theirs = group[0], known(group, noise), best or known(baseline, noise)
     return Comparison(
         candidate_id=first.candidate_id,
         level=level,
         baseline_id=baseline[0].candidate_id,
-        log_ratio=mean_log(group) - mean_log(baseline),
-        error=math.sqrt(_variance(group, noise) + _variance(baseline, noise)),
+        log_ratio=mine.mean - theirs.mean,
+        error=math.sqrt(mine.variance + theirs.variance),
         dof=noise.dof,
         picked_from=picked_from,
         accept_length=fmean(launch.accept_length for launch in group),
@@ -141,7 +145,7 @@ def mean_log(group: Sequence[LaunchSpeed]) -> float:
     return fmean(math.log(launch.speed.est) for launch in group)
 
 
-def _variance(group: Sequence[LaunchSpeed], noise: LaunchNoise) -> float:
-    """Of the mean of ln speed over the launches of one configuration."""
+def known(group: Sequence[LaunchSpeed], noise: LaunchNoise) -> Known:
+    """What the launches of one configuration say of its ln speed."""
     within = fmean(within_launch_variance(launch.speed) for launch in group)
-    return (noise.relative_sd**2 + within) / len(group)
+    return Known(mean_log(group), (noise.relative_sd**2 + within) / len(group))

@@ -11,8 +11,8 @@ from spectune.analysis.estimate import Estimate
 
 DEFAULT_LAUNCH_NOISE = 0.015
 """Relative standard deviation between launches assumed until repeats tell (issue 6 tests verdicts at 1.5 and 3 %)."""
-DEFAULT_WEIGHT = 1.0
-"""Degrees of freedom the default counts for: one repeat weighs as much as the assumption."""
+DEFAULT_WEIGHT = 2.0
+"""Degrees of freedom the default counts for: two repeats weigh as much as the assumption."""
 _NORMAL_95 = 1.96
 
 

@@ -22,7 +22,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Literal
 
-from spectune.analysis.comparison import Comparison, LaunchSpeed, compare, mean_log
+from spectune.analysis.best_baseline import best_of
+from spectune.analysis.comparison import Comparison, LaunchSpeed, compare, known, mean_log
 from spectune.analysis.launch_noise import LaunchNoise
 
 Decision = Literal["speculation", "no_speculation", "tie", "undecided"]
@@ -73,7 +74,8 @@ def judge(
     groups: dict[str, list[LaunchSpeed]] = {}
     for launch in launches:
         groups.setdefault(launch.candidate_id, []).append(launch)
-    baselines = _deciding([group for group in groups.values() if not group[0].speculates], confirmed)
+    plain = [group for group in groups.values() if not group[0].speculates]
+    baselines = _deciding(plain, confirmed)
     candidates = [group for group in groups.values() if group[0].speculates]
     if not baselines:
         return Judgement(level, "undecided", None, math.inf, (), f"{level}: undecided, no baseline was measured")
@@ -82,17 +84,27 @@ def judge(
     if not candidates:
         words = f"{level}: undecided, no speculative candidate was measured"
         return Judgement(level, "undecided", baseline_id, math.inf, (), words)
+    best = None
+    if baseline_id in confirmed:
+        best = best_of(known(baseline, noise), [known(group, noise) for group in plain if group is not baseline])
     deciding = {group[0].candidate_id for group in _deciding(candidates, confirmed)}
     compared = [
-        compare(level, group, baseline, noise, picked_from=1 if group[0].candidate_id in confirmed else len(candidates))
+        compare(
+            level,
+            group,
+            baseline,
+            noise,
+            best=best,
+            picked_from=1 if group[0].candidate_id in confirmed else len(candidates),
+        )
         for group in candidates
     ]
     compared.sort(key=lambda one: (one.candidate_id not in deciding, -one.log_ratio))
     asked = compared[: len(deciding)]
-    decision, best = _decision(asked)
-    recommended = best.candidate_id if decision == "speculation" else baseline_id
-    words = _words(level, decision, best)
-    return Judgement(level, decision, recommended, best.detectable_effect, tuple(compared), words)
+    decision, top = _decision(asked)
+    recommended = top.candidate_id if decision == "speculation" else baseline_id
+    words = _words(level, decision, top)
+    return Judgement(level, decision, recommended, top.detectable_effect, tuple(compared), words)
 
 
 def _deciding(groups: Sequence[list[LaunchSpeed]], confirmed: AbstractSet[str]) -> list[list[LaunchSpeed]]:

@@ -35,7 +35,8 @@ def check(records: Sequence[TrialRecord], line: Timeline) -> str | None:
         return None
     if line.surprised and not (len(records) > 1 and records[-2].role is Role.DRIFT):
         return "once more: the last launch of the reference was unlike those before, by chance or for good"
-    since = next((n for n, record in enumerate(reversed(records)) if record.candidate == known), 0)
+    checks = (n for n, r in enumerate(reversed(records)) if r.candidate == known and r.role is not Role.SEARCH)
+    since = next(checks, 0)
     if since < CHECK_EVERY:
         return None
     return f"the reference once more, to see whether the machine has changed over {since} launches"
@@ -58,7 +59,8 @@ def tuning(records: Sequence[TrialRecord], line: Timeline, space: SearchSpace, p
         if candidate not in launched:
             return Proposal(candidate, why)
     counts = Counter(record.candidate for record in records)
-    again = min(best, key=lambda candidate: counts[candidate], default=None)
+    rested = [candidate for candidate in best if candidate != reference(records)]  # that one is launched anyway
+    again = min(rested, key=lambda candidate: counts[candidate], default=None)
     if again is None or len(best) == 1 or counts[again] >= MOST_REPEATS:
         return None
     return Proposal(again, "once more: it is not clear yet which launch without speculation is the best")
