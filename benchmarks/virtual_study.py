@@ -56,7 +56,8 @@ class Laboratory:
     @cached_property
     def engine(self) -> SimulatedEngine:
         """The simulated engine with this profile."""
-        engine = open_engine(self.space.with_engine(self.space.engine.simulated(str(self.profile.path), virtual=True)))
+        section = self.space.engine.simulated(str(self.profile.path.resolve()), virtual=True)
+        engine = open_engine(self.space.with_engine(section))
         assert isinstance(engine, SimulatedEngine)
         return dataclasses.replace(engine, profile=self.profile)
 
