@@ -1,7 +1,7 @@
 """Machines whose best true speedup is known, for the trust benchmark: `python -m benchmarks.trust_profiles`.
 
-A seed draws a machine and two drafters; how often the drafters are right is then scaled until the best speculation of
-the space is exactly as much faster than the best baseline as wanted.
+A seed draws a machine and two drafters; the cycles of all speculation are then slowed down (as by a verify forward
+without graphs) until the best speculation of the space is exactly as much faster than the best baseline as wanted.
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ NOISES: dict[str, dict[str, Any]] = {
     "drift": {"launch_sd": 0.015, "drift_per_hour": 0.06},
     "jump": {"launch_sd": 0.015, "jumps": [{"at_hour": 0.2, "cycle": 1.08}]},
 }
-EXACT = 0.0005
 
 
 def machine(seed: int) -> dict[str, Any]:
-    """Draw a machine; the scale of its acceptance is left open."""
+    """Draw a machine on which speculation costs what its forwards cost."""
     draw = random.Random(seed)
     step = draw.uniform(6, 14)
     return {
@@ -74,22 +73,11 @@ def machine(seed: int) -> dict[str, Any]:
 
 
 def calibrated(drawn: dict[str, Any], speedup: float, space: SearchSpace, file: Path) -> dict[str, Any]:
-    """Scale the acceptance of a machine until the best true speedup is `speedup`."""
-    low, high = 0.02, 1.5
-    setups = setups_of(Laboratory(space, parse_profile(yaml.safe_dump(drawn), file)))
-    while True:
-        scale = (low + high) / 2
-        scaled = _scaled(drawn, scale)
-        found = Truth(Laboratory(space, parse_profile(yaml.safe_dump(scaled), file)), setups).best_speedup
-        if abs(found - speedup) < EXACT or high - low < 1e-6:
-            return scaled
-        low, high = (scale, high) if found < speedup else (low, scale)
-
-
-def _scaled(drawn: dict[str, Any], scale: float) -> dict[str, Any]:
-    table = drawn["acceptance"]
-    drafters = {name: [round(min(0.95, p * scale), 4) for p in row] for name, row in table["drafters"].items()}
-    return drawn | {"acceptance": table | {"drafters": drafters}}
+    """Slow the cycles of all speculation down until the best true speedup is `speedup`."""
+    laboratory = Laboratory(space, parse_profile(yaml.safe_dump(drawn), file))
+    unslowed = Truth(laboratory, setups_of(laboratory)).best_speedup
+    slowed = {"when": {"speculation": True}, "cycle": round(unslowed / speedup, 5)}
+    return drawn | {"effects": [*drawn["effects"], slowed]}
 
 
 def main() -> None:
