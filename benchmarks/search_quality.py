@@ -36,11 +36,10 @@ from spectune.engines.open import load_checked_space, open_engine
 from spectune.engines.protocol import Engine
 from spectune.engines.simulated.profile import load_profile, shipped_profiles
 from spectune.errors import SpectuneError
-from spectune.search.finalists import ranking
 from spectune.search.proposals import Proposer
+from spectune.search.ranking import incumbent
 from spectune.search.records import Role, TrialRecord
 from spectune.search.samplers import SAMPLERS, check_sampler
-from spectune.search.values import measured_values
 from spectune.space import Candidate, SearchSpace
 
 SPACE = Path(__file__).with_name("spaces") / "field.yaml"
@@ -106,10 +105,8 @@ def run(world: World, sampler: str, seed: int, budget: int) -> Search:
 
 def recommended_score(world: World, records: Sequence[TrialRecord], proposer: Proposer) -> float:
     """Return the noiseless score of what the tool would take into its confirmation; −∞ when nothing was measured."""
-    measured = [record for record in records if measured_values(record, world.space)]
-    if not measured:
-        return -math.inf
-    return world.score(max(measured, key=lambda record: ranking(record, records, world.space, proposer)).candidate)
+    found = incumbent(records, world.space, proposer.standing)
+    return -math.inf if found is None else world.score(found)
 
 
 def row(name: str, sampler: str, searches: Sequence[Search]) -> dict[str, Any]:

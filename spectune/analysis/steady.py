@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -36,12 +37,18 @@ def shares(records: Sequence[RequestRecord], steady_s: tuple[float, float]) -> l
     """The requests with at least one whole gap between two chunks in the steady state, cut to it at chunks."""
     found: list[Share] = []
     for record in records:
-        inside = [chunk for chunk in record.chunks if steady_s[0] <= chunk[0] <= steady_s[1]]
-        if len(inside) < 2 or inside[-1][0] <= inside[0][0]:
+        first = bisect_left(record.chunks, steady_s[0], key=_time)
+        last = bisect_right(record.chunks, steady_s[1], key=_time) - 1
+        if last <= first or record.chunks[last][0] <= record.chunks[first][0]:
             continue
-        tokens, seconds = inside[-1][1] - inside[0][1], inside[-1][0] - inside[0][0]
+        tokens = record.chunks[last][1] - record.chunks[first][1]
+        seconds = record.chunks[last][0] - record.chunks[first][0]
         found.append(Share(record, tokens, seconds, record.spec_verify_ct, record.spec_num_correct_drafts))
     return found
+
+
+def _time(chunk: tuple[float, int]) -> float:
+    return chunk[0]
 
 
 def chunk_gaps_s(records: Sequence[RequestRecord], steady_s: tuple[float, float]) -> Floats:
@@ -59,14 +66,9 @@ def throughput_batches(records: Sequence[RequestRecord], steady_s: tuple[float, 
     Failed requests count too: the engine spent its time on their tokens. A steady state shorter than a window is one
     window.
     """
-    times: list[float] = []
-    tokens: list[int] = []
-    for record in records:
-        before = 0
-        for time, total in record.chunks:
-            times.append(time)
-            tokens.append(total - before)
-            before = total
+    chunks = [np.array(record.chunks) for record in records if record.chunks]
+    times = np.concatenate([np.zeros(0), *(each[:, 0] for each in chunks)])
+    tokens = np.concatenate([np.zeros(0), *(np.diff(each[:, 1], prepend=0) for each in chunks)])
     length = steady_s[1] - steady_s[0]
     windows = max(1, min(_MOST_BATCHES, int(length / window_s)))
     sums, _ = np.histogram(times, bins=windows, range=steady_s, weights=tokens)

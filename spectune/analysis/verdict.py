@@ -1,13 +1,17 @@
-"""Speculation, no speculation, a tie, or not yet decided: the comparison, its arithmetic and its words.
+"""Speculation, no speculation, a tie, or not yet decided: the rules and their words.
 
-Method. At every level the candidate's speed is divided by that of the best baseline of the level. Both are means of
-ln speed over their launches; the variance of a mean is the launch noise over the number of launches plus the within-
-launch variance (half-width / 1.96, squared) averaged over the launches. The interval of the speedup is exp(ln ratio ±
-t·√(sum of both variances)) with the degrees of freedom of the launch noise. Because the best of k candidates is
-picked, whether speculation pays is judged at the stricter quantile 1 − 0.05/(2k) (Bonferroni); a candidate whose
-launches were all made after it had been picked needs no such allowance. That *no* candidate pays needs all of them to
-fail, each at the plain quantile (an intersection-union test, Berger 1982). Break-even is accept
-length / speedup, so that accept length > break-even and speedup > 1 are the same statement.
+The best speculation is compared with the *best* baseline. Candidates that were relaunched beside the baseline after
+they had been picked (confirmed ones) decide alone, each with its plain 95 % interval. Where nothing was confirmed all
+candidates decide, and since the best of k noisy figures is partly luck, "pays" is then asked for at the stricter
+quantile 1 − 0.05/(2k) (Bonferroni); that *no* candidate pays needs all of them to fail, each at the plain quantile (an
+intersection-union test, Berger 1982). Rules, in this order:
+
+- speculation: a candidate is shown to be faster than the best baseline, and may be faster by more than the tie margin;
+- no_speculation: all are shown to be slower;
+- tie: all are shown to be less than the tie margin faster;
+- undecided: the interval of the best still holds both a loss and a gain that matters.
+
+Among candidates that pay, those within the tie margin of the best are equal, and the simplest of them is recommended.
 """
 
 from __future__ import annotations
@@ -16,95 +20,29 @@ import math
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from statistics import fmean
 from typing import Literal
 
-from spectune.analysis.break_even import break_even_from_speedup
-from spectune.analysis.estimate import Estimate
-from spectune.analysis.launch_noise import LaunchNoise, launch_noise
-from spectune.bench.precision import t_quantile
+from spectune.analysis.best_baseline import best_of
+from spectune.analysis.comparison import Comparison, LaunchSpeed, compare, known, mean_log
+from spectune.analysis.launch_noise import LaunchNoise
 
 Decision = Literal["speculation", "no_speculation", "tie", "undecided"]
 
 TIE_MARGIN = 0.01
 """Speeds within 1 % of each other are a tie: less than that is not worth a more complicated engine."""
-_ALPHA = 0.05
-_STRONGEST_FIRST: tuple[Decision, ...] = ("speculation", "undecided", "tie", "no_speculation")
+_NEVER = frozenset[str]()
 
 
 @dataclass(frozen=True, slots=True)
-class LaunchSpeed:
-    """One launch of one configuration at one level.
+class Judgement:
+    """The decision by one figure.
 
     Attributes:
-        candidate_id: Launches with the same id are repeats of each other.
-        level: Name of the load point.
-        speed: The figure compared at this level (decode speed or output throughput), with the interval within the
-            launch.
-        accept_length: Mean tokens per verify; 1.0 for a baseline.
-        num_steps: Draft steps (S); 0 where there are none (baselines, n-gram lookup).
-        eagle_topk: Branches per step (K); likewise.
-        num_draft_tokens: Tokens verified (N); at most 1 means no speculation.
-    """
-
-    candidate_id: str
-    level: str
-    speed: Estimate
-    accept_length: float = 1.0
-    num_steps: int = 0
-    eagle_topk: int = 0
-    num_draft_tokens: int = 0
-
-    @property
-    def speculates(self) -> bool:
-        """Whether anything is drafted; otherwise this is a baseline."""
-        return self.num_draft_tokens > 1
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """One candidate against the best baseline of one level.
-
-    Attributes:
-        candidate_id: The candidate.
-        level: The level.
-        baseline_id: The best baseline there.
-        speedup: Speed over that of the baseline, 95 % interval for this pair alone.
-        judged: The same with the interval that allows for the number of candidates it was picked from.
-        accept_length: Mean over the launches.
-        break_even: Accept length at which it would be as fast as the baseline.
-        launches: Launches of the candidate.
-        simplicity: Sort key, simpler first: (S, K, N).
-    """
-
-    candidate_id: str
-    level: str
-    baseline_id: str
-    speedup: Estimate
-    judged: Estimate
-    accept_length: float
-    break_even: float
-    launches: int
-    simplicity: tuple[int, int, int]
-
-    @property
-    def verdict(self) -> Literal["pays", "loses", "unclear"]:
-        """Whether it is shown to be faster than the baseline, to be slower, or neither."""
-        if self.judged.lo > 1.0:
-            return "pays"
-        return "loses" if self.speedup.hi < 1.0 else "unclear"
-
-
-@dataclass(frozen=True, slots=True)
-class LevelVerdict:
-    """The decision at one level.
-
-    Attributes:
-        level: The level.
+        level: Where it was measured: a load point, or an objective.
         decision: The decision.
-        recommended: Candidate to run; the baseline unless speculation is shown to pay.
-        detectable_effect: Smallest relative gain this evidence could have shown (0.05 = 5 %); infinite without any.
-        comparisons: All candidates, fastest first.
+        recommended: Candidate to run; the best baseline unless speculation is shown to pay; None without a baseline.
+        detectable_effect: Smallest relative gain these launches could have shown (0.05 = 5 %); infinite without any.
+        comparisons: All candidates, the ones that decide first, fastest first.
         words: The decision and its reason.
     """
 
@@ -115,145 +53,94 @@ class LevelVerdict:
     comparisons: tuple[Comparison, ...]
     words: str
 
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The decision over all levels.
-
-    Attributes:
-        decision: "speculation" when it pays at one level at least; otherwise "undecided" when a level is, else "tie"
-            when a level is, else "no_speculation".
-        detectable_effect: The largest of the levels.
-        noise: Launch noise and its source.
-        levels: One entry per level, in the order given.
-        words: A sentence per level, and the noise.
-    """
-
-    decision: Decision
-    detectable_effect: float
-    noise: LaunchNoise
-    levels: tuple[LevelVerdict, ...]
-    words: tuple[str, ...]
+    @property
+    def best(self) -> Comparison | None:
+        """The comparison the decision rests on: that of the recommended candidate, otherwise of the fastest."""
+        found = (one for one in self.comparisons if one.candidate_id == self.recommended)
+        return next(found, self.comparisons[0] if self.comparisons else None)
 
 
-def decide(
-    levels: Sequence[str],
-    launches: Sequence[LaunchSpeed],
-    noise: LaunchNoise | None = None,
-    *,
-    confirmed: AbstractSet[str] = frozenset(),
-) -> Verdict:
-    """Judge every level and the whole.
+def judge(
+    level: str, launches: Sequence[LaunchSpeed], noise: LaunchNoise, confirmed: AbstractSet[str] = _NEVER
+) -> Judgement:
+    """Decide by one figure.
 
     Args:
-        levels: The levels that count, usually those of the objectives.
-        launches: All good launches, baselines and candidates; suspect ones are left out by the caller.
-        noise: Launch noise; estimated from the repeats among `launches` by default.
-        confirmed: Ids of candidates whose launches here were all made after they had been picked.
+        level: What was measured, for the words.
+        launches: All launches that may be compared, baselines and candidates.
+        noise: Launch noise of this figure.
+        confirmed: Ids of configurations whose launches here were all made after they had been picked.
     """
-    groups: dict[tuple[str, str], list[LaunchSpeed]] = {}
+    groups: dict[str, list[LaunchSpeed]] = {}
     for launch in launches:
-        groups.setdefault((launch.level, launch.candidate_id), []).append(launch)
-    known = noise or launch_noise([[launch.speed.est for launch in group] for group in groups.values()])
-    judged = tuple(
-        _judge(level, [group for (at, _), group in groups.items() if at == level], known, confirmed) for level in levels
-    )
-    decisions = {verdict.decision for verdict in judged}
-    overall = next((decision for decision in _STRONGEST_FIRST if decision in decisions), _STRONGEST_FIRST[1])
-    effect = max((verdict.detectable_effect for verdict in judged), default=math.inf)
-    return Verdict(overall, effect, known, judged, (*(verdict.words for verdict in judged), known.source))
-
-
-def compare(
-    group: Sequence[LaunchSpeed], baseline: Sequence[LaunchSpeed], noise: LaunchNoise, *, picked_from: int = 1
-) -> Comparison:
-    """One candidate's launches against one baseline's at the same level.
-
-    Args:
-        group: The candidate's launches.
-        baseline: The baseline's.
-        noise: Launch noise.
-        picked_from: Number of candidates of which this one may have been picked for these very launches.
-    """
-    first = group[0]
-    speedup = _speedup(group, baseline, noise, t_quantile(1.0 - _ALPHA / 2.0, noise.dof))
-    accept_length = fmean(launch.accept_length for launch in group)
-    return Comparison(
-        candidate_id=first.candidate_id,
-        level=first.level,
-        baseline_id=baseline[0].candidate_id,
-        speedup=speedup,
-        judged=_speedup(group, baseline, noise, t_quantile(1.0 - _ALPHA / (2.0 * picked_from), noise.dof)),
-        accept_length=accept_length,
-        break_even=break_even_from_speedup(accept_length, speedup.est),
-        launches=len(group),
-        simplicity=(first.num_steps, first.eagle_topk, first.num_draft_tokens),
-    )
-
-
-def _judge(
-    level: str, groups: Sequence[Sequence[LaunchSpeed]], noise: LaunchNoise, confirmed: AbstractSet[str]
-) -> LevelVerdict:
-    baselines = [group for group in groups if not group[0].speculates]
-    candidates = [group for group in groups if group[0].speculates]
+        groups.setdefault(launch.candidate_id, []).append(launch)
+    plain = [group for group in groups.values() if not group[0].speculates]
+    baselines = _deciding(plain, confirmed)
+    candidates = [group for group in groups.values() if group[0].speculates]
     if not baselines:
-        return LevelVerdict(level, "undecided", None, math.inf, (), f"{level}: undecided, no baseline was measured")
-    baseline = max(baselines, key=_mean_log)
+        return Judgement(level, "undecided", None, math.inf, (), f"{level}: undecided, no baseline was measured")
+    baseline = max(baselines, key=mean_log)
     baseline_id = baseline[0].candidate_id
     if not candidates:
         words = f"{level}: undecided, no speculative candidate was measured"
-        return LevelVerdict(level, "undecided", baseline_id, math.inf, (), words)
-    ranked = sorted(candidates, key=_mean_log, reverse=True)
-    compared = tuple(
-        compare(group, baseline, noise, picked_from=1 if group[0].candidate_id in confirmed else len(candidates))
-        for group in ranked
-    )
-    best = next((one for one in compared if one.candidate_id in confirmed), compared[0])
-    effect = best.judged.est / best.judged.lo - 1.0 if best.judged.lo > 0.0 else math.inf
-    decision = _decision(compared)
-    if decision == "speculation":
-        proven = [one for one in compared if one.verdict == "pays"]
-        near = [one for one in proven if one.speedup.est >= max(p.speedup.est for p in proven) * (1.0 - TIE_MARGIN)]
-        best = min(near, key=lambda one: (one.simplicity, one.candidate_id))
-    recommended = best.candidate_id if decision == "speculation" else baseline_id
-    return LevelVerdict(level, decision, recommended, effect, compared, _words(level, decision, best, effect))
+        return Judgement(level, "undecided", baseline_id, math.inf, (), words)
+    best = None
+    if baseline_id in confirmed:
+        best = best_of(known(baseline, noise), [known(group, noise) for group in plain if group is not baseline])
+    deciding = {group[0].candidate_id for group in _deciding(candidates, confirmed)}
+    compared = [
+        compare(
+            level,
+            group,
+            baseline,
+            noise,
+            best=best,
+            picked_from=1 if group[0].candidate_id in confirmed else len(candidates),
+        )
+        for group in candidates
+    ]
+    compared.sort(key=lambda one: (one.candidate_id not in deciding, -one.log_ratio))
+    asked = compared[: len(deciding)]
+    decision, top = _decision(asked)
+    recommended = top.candidate_id if decision == "speculation" else baseline_id
+    words = _words(level, decision, top)
+    return Judgement(level, decision, recommended, top.detectable_effect, tuple(compared), words)
 
 
-def _decision(compared: Sequence[Comparison]) -> Decision:
-    if any(one.verdict == "pays" for one in compared):
-        return "speculation"
-    if all(one.speedup.hi < 1.0 for one in compared):
-        return "no_speculation"
-    if all(one.speedup.hi < 1.0 + TIE_MARGIN for one in compared):
-        return "tie"
-    return "undecided"
+def _deciding(groups: Sequence[list[LaunchSpeed]], confirmed: AbstractSet[str]) -> list[list[LaunchSpeed]]:
+    """Return the confirmed configurations that stayed to the end: those launched most often; all if there are none."""
+    relaunched = [group for group in groups if group[0].candidate_id in confirmed]
+    most = max(map(len, relaunched), default=0)
+    return [group for group in relaunched if len(group) == most] or list(groups)
 
 
-def _speedup(
-    group: Sequence[LaunchSpeed], baseline: Sequence[LaunchSpeed], noise: LaunchNoise, quantile: float
-) -> Estimate:
-    log_ratio = _mean_log(group) - _mean_log(baseline)
-    half = quantile * math.sqrt(_variance(group, noise) + _variance(baseline, noise))
-    return Estimate(math.exp(log_ratio), math.exp(log_ratio - half), math.exp(log_ratio + half))
+def _decision(asked: Sequence[Comparison]) -> tuple[Decision, Comparison]:
+    """Return the decision and the comparison it rests on; `asked` is sorted, fastest first."""
+    proven = [one for one in asked if one.verdict == "pays" and one.speedup.hi >= 1.0 + TIE_MARGIN]
+    if proven:
+        near = [one for one in proven if one.speedup.est >= proven[0].speedup.est * (1.0 - TIE_MARGIN)]
+        return "speculation", min(near, key=lambda one: (one.simplicity, one.candidate_id))
+    if all(one.speedup.hi < 1.0 for one in asked):
+        return "no_speculation", asked[0]
+    return ("tie" if all(one.speedup.hi < 1.0 + TIE_MARGIN for one in asked) else "undecided"), asked[0]
 
 
-def _mean_log(group: Sequence[LaunchSpeed]) -> float:
-    return fmean(math.log(launch.speed.est) for launch in group)
-
-
-def _variance(group: Sequence[LaunchSpeed], noise: LaunchNoise) -> float:
-    """Of the mean of ln speed over the launches of one configuration."""
-    within = fmean(min(launch.speed.relative_half_width / 1.96, 1.0) ** 2 for launch in group)
-    return (noise.relative_sd**2 + within) / len(group)
-
-
-def _words(level: str, decision: Decision, best: Comparison, effect: float) -> str:
+def _words(level: str, decision: Decision, best: Comparison) -> str:
+    shown = best.judged
     figures = (
-        f"{best.candidate_id} runs at {best.speedup.est:.3f} × the best baseline "
-        f"({best.speedup.lo:.3f}–{best.speedup.hi:.3f}), accept length {best.accept_length:.2f}, "
-        f"break-even {best.break_even:.2f}"
+        f"{best.candidate_id} runs at {shown.est:.3f} × the best baseline ({shown.lo:.3f}–{shown.hi:.3f}), "
+        f"accept length {best.accept_length:.2f}, break-even {best.break_even:.2f}"
     )
-    return f"{level}: {_LEAD[decision]}; {figures}; effects from {effect:.1%} could be told from noise here"
+    return f"{level}: {_LEAD[decision]}; {figures}; {_power(best)}"
+
+
+def _power(best: Comparison) -> str:
+    """Return what these launches could tell: "with 5 pairs 5 %, not 2 %"."""
+    effect, pairs = best.detectable_effect, min(best.launches)
+    if not math.isfinite(effect):
+        return "these launches could tell nothing from noise"
+    told = f"with {pairs} pair{'s' * (pairs != 1)} of launches {effect:.1%} can be told from noise"
+    return f"{told}, not {effect / 2:.1%}" if effect > TIE_MARGIN else told
 
 
 _LEAD: dict[Decision, str] = {

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
+
+import numpy as np
+import numpy.typing as npt
 
 from spectune.bench.precision import relative_half_width, relative_half_width_of_ratio
 from spectune.bench.records import RequestRecord
@@ -31,6 +35,14 @@ class TokenMeter:
         self._chunk_bins[index] += 1
         self.tokens += tokens
         self.last_s = max(self.last_s, time_s)
+
+    def add_all(self, times_s: npt.NDArray[np.float64], tokens: npt.NDArray[np.int64]) -> None:
+        """Many chunks at once, in any order."""
+        bins = (times_s / _BIN_S).astype(np.int64)
+        self._token_bins = _summed(self._token_bins, np.bincount(bins, weights=tokens).astype(np.int64).tolist())
+        self._chunk_bins = _summed(self._chunk_bins, np.bincount(bins).tolist())
+        self.tokens += int(tokens.sum())
+        self.last_s = max(self.last_s, float(times_s.max()))
 
     def rate(self, start_s: float, end_s: float) -> float:
         """Tokens per second between two times, whole bins only; 0.0 when they span none."""
@@ -91,6 +103,10 @@ def acceptance_precision(records: Sequence[RequestRecord]) -> float:
         emitted = record.spec_verify_ct + record.spec_num_correct_drafts
         classes.setdefault(record.prompt_class, []).append((emitted, record.spec_verify_ct))
     return relative_half_width_of_ratio(classes.values())
+
+
+def _summed(one: list[int], other: list[int]) -> list[int]:
+    return [first + second for first, second in zip_longest(one, other, fillvalue=0)]
 
 
 def _bins(start_s: float, end_s: float) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from spectune.cli.terminal import OUT, clock, print_json
 
 SHOWN_OF_THE_REST = 6
 LEGEND = """\
-tok/s, speedup: one request's, against the best launch without speculation; in all: of all requests together
+tok/s, speedup: one request's, against the best configuration without speculation; in all: of all requests together
 accept, needed: tokens per verify, and how many it takes to break even; S,K,N: draft steps, top-k, draft tokens"""
 # level, tok/s of one request, of all, speedup with interval, accept length measured and needed, cycle, gap
 WIDTHS = (6, 9, 8, 20, 8, 8, 10, 2)
@@ -30,6 +30,8 @@ def print_answer(answer: Answer, *, as_json: bool) -> None:
         OUT.print("SIMULATED: no figure here was measured on a real engine", style="bold yellow")
     OUT.print()
     OUT.print(Text(summary["sentence"], style="bold"))
+    for line in _machine_lines(summary):
+        OUT.print(line, style="yellow", markup=False)
     _print_candidates(summary)
     for line in _target_lines(summary):
         OUT.print(line, markup=False)
@@ -101,6 +103,24 @@ def _target_lines(summary: Mapping[str, Any]) -> list[str]:
     arithmetic = f"{figures['baseline_tok_s']:.1f} tok/s × {figures['cycle_ms']:.2f} ms = {told.break_even:.2f}"
     lines = [f"break-even is {arithmetic}", *(target.words for target in told.targets)]
     return [f"{row['label']} at {level}:", *(f"  {line}" for line in lines)]
+
+
+def _machine_lines(summary: Mapping[str, Any]) -> list[str]:
+    """Return what the machine did while it was measured: jumps, and a drift where it was taken out of the figures."""
+    lines = []
+    for jump in summary["jumps"]:
+        why = "; ".join(jump["causes"]) or "nothing is recorded that would explain it"
+        lines.append(
+            f"the machine changed between launches {jump['before']} and {jump['after']}: {jump['change'][0]:+.1%} "
+            f"({why}); only later launches are compared"
+        )
+    drift = summary["drift"]
+    if drift is not None and drift["corrected"]:
+        rate, low, high = drift["per_hour"]
+        lines.append(
+            f"the machine drifted by {rate:+.1%} an hour ({low:+.1%} to {high:+.1%}): figures are those of the end"
+        )
+    return lines
 
 
 def _line(*cells: str) -> str:

@@ -14,6 +14,9 @@ from spectune.errors import SpectuneError
 
 DONE, NO_ANSWER, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
+# What follows is another program's command line.
+ANOTHERS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+
 app = typer.Typer(
     name="spectune",
     help="Find the fastest SGLang launch configuration, with or without speculative decoding, by launching the real "
@@ -24,7 +27,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 engine_app = typer.Typer(
-    help="Engine environments that spectune installs itself.", no_args_is_help=True, rich_markup_mode=None
+    help="Engine environments that spectune installs.", no_args_is_help=True, rich_markup_mode=None
 )
 app.add_typer(engine_app, name="engine")
 
@@ -53,7 +56,7 @@ def root(
         raise typer.Exit
 
 
-@app.command()
+@app.command(short_help="Launch, measure and compare until there is an answer.")
 def search(
     space: Annotated[str, typer.Argument(metavar="SPACE", help="Search space file, or the name of a shipped one.")],
     study: Annotated[
@@ -106,7 +109,7 @@ def search(
     raise typer.Exit(exit_code)
 
 
-@app.command()
+@app.command(short_help="Write a study's HTML report and print its answer.")
 def report(
     study: StudyArgument,
     output: Annotated[
@@ -120,7 +123,7 @@ def report(
     raise typer.Exit(show_report(study, output=output, as_json=json_output))
 
 
-@app.command()
+@app.command(short_help="Write the launch files of a study.")
 def export(study: StudyArgument, json_output: JsonFlag = False) -> None:
     """Write the launch files of a study's Pareto-optimal candidates."""
     from spectune.cli.answering import write_launch_files
@@ -136,7 +139,7 @@ def studies(json_output: JsonFlag = False) -> None:
     raise typer.Exit(list_studies(as_json=json_output))
 
 
-@app.command()
+@app.command(short_help="Do the break-even arithmetic for figures you have.")
 def breakeven(
     baseline: Annotated[
         float, typer.Option("--baseline", metavar="TOK_S", help="Speed of one request without speculation.")
@@ -166,7 +169,7 @@ def breakeven(
     )  # fmt: skip
 
 
-@app.command()
+@app.command(short_help="Say why a server that already runs is slow.")
 def diagnose(
     log: Annotated[Path | None, typer.Option("--log", metavar="FILE", help="The server's log, of any size.")] = None,
     url: Annotated[
@@ -201,7 +204,10 @@ def diagnose(
     raise typer.Exit(done)
 
 
-@app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@app.command(
+    short_help="Say what SGLang makes of a launch command.",
+    context_settings=ANOTHERS,
+)
 def explain(
     command: Annotated[
         list[str] | None,
@@ -213,21 +219,22 @@ def explain(
     gpu: Annotated[
         str | None,
         typer.Option(
-            "--gpu", metavar="GPU", help="h100, h200, b200, rtx-pro-6000 or cpu; this machine's own by default."
+            "--gpu", metavar="GPU", help="h100, h200, b200, rtx-pro-6000 or cpu; by default this machine's, if known."
         ),
     ] = None,
     json_output: JsonFlag = False,
 ) -> None:
     """Say what SGLang resolves, rewrites and refuses of a launch command, without launching it.
 
-    Ends with 0 when it starts, 1 when SGLang refuses it or dies of it later, 2 when it is no launch of SGLang.
+    Ends with 0 when nothing known speaks against it, 1 when SGLang refuses it, when it dies later, or when not all of
+    it could be read, 2 when it is no launch of SGLang.
     """
     from spectune.cli.explaining import run_explain
 
     raise typer.Exit(run_explain(command or [], gpu=gpu, as_json=json_output))
 
 
-@app.command()
+@app.command(short_help="Say what is wrong with this machine.")
 def doctor(
     space: Annotated[
         str | None,
@@ -244,7 +251,10 @@ def doctor(
     raise typer.Exit(run_doctor(space, as_json=json_output))
 
 
-@app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@app.command(
+    short_help="Serve or predict what a simulated machine would do.",
+    context_settings=ANOTHERS,
+)
 def simulate(
     profile: Annotated[
         str, typer.Option("--profile", metavar="NAME|FILE", help="The machine; `spectune profiles` lists the shipped.")
@@ -258,7 +268,11 @@ def simulate(
         float, typer.Option("--time-scale", metavar="F", help="0.1 makes everything ten times faster.")
     ] = 1.0,
     predict: Annotated[
-        bool, typer.Option("--predict", help="Print what the cost model says, and start nothing.")
+        bool,
+        typer.Option(
+            "--predict",
+            help="Print what the cost model says, and start nothing; needs --concurrency and --context-tokens.",
+        ),
     ] = False,
     concurrency: Annotated[int | None, typer.Option("--concurrency", min=1, help="Requests in flight.")] = None,
     context_tokens: Annotated[
@@ -281,7 +295,7 @@ def simulate(
     raise typer.Exit(run_simulation(profile, command or [], port=port, time_scale=time_scale))
 
 
-@app.command()
+@app.command(short_help="List the machines that can be simulated.")
 def profiles(json_output: JsonFlag = False) -> None:
     """List the shipped profiles of the simulated engine and where their numbers come from."""
     from spectune.cli.simulating import list_profiles

@@ -1,4 +1,4 @@
-"""An explanation as a person reads it: given against resolved, then what was found."""
+"""An explanation as a person reads it: the verdict, what was found, then what SGLang changes and adds."""
 
 from __future__ import annotations
 
@@ -22,6 +22,10 @@ FIELDS = {
     "elastic-ep-join-mode": "ep_join_mode",
     "elastic-ep-join-rank-offset": "ep_join_rank_offset",
 }
+MODELS = ("model-path", "speculative-draft-model-path")
+UNTESTED = "machine-untested"
+# Defaults that say nothing.
+UNREMARKABLE = {("attn_dp_size", "1"), ("dp_size", "1"), ("tp_size", "1"), ("device", "cuda")}
 VERDICTS = {
     "ok": "SGLang starts with this",
     "warning": "SGLang takes this, but see below",
@@ -39,30 +43,59 @@ def print_explanation(
     resolved: Mapping[str, Any],
     findings: Sequence[Finding],
 ) -> None:
-    """Print the verdict, the table and the findings."""
-    dies = status != "rejected" and any(finding.severity == "fatal" for finding in findings)
-    verdict = "SGLang takes this, but it does not work" if dies else VERDICTS[status]
+    """Print the verdict, the findings and the table."""
     tested = "" if machine.tested else " (read, not run)"
-    OUT.print(f"{verdict}: SGLang {SHIPPED_VERSION} on {machine.name}{tested}", markup=False)
-    rows = _rows(line.arguments, resolved)
-    if rows:
-        if status == "rejected":
-            before = "With the refusals mended" if line.refused else "Resolved until it refuses"
-            OUT.print(f"{before}:", markup=False)
-        OUT.print(_table(rows))
-    fields = {field_of(name) for name in line.arguments}
-    passed = [f"--{name}" for name in line.arguments if field_of(name) not in resolved] if resolved else []
-    if passed:
-        OUT.print(
-            f"passed on as given ({len(passed)} of {len(fields)}): {', '.join(passed)}", markup=False, soft_wrap=True
-        )
+    verdict = _verdict(status, line, findings)
+    OUT.print(f"{printable(verdict)}: SGLang {SHIPPED_VERSION} on {machine.name}{tested}", markup=False, soft_wrap=True)
     for finding in sorted(findings, key=lambda one: list(_STYLES).index(one.severity)):
+        if finding.rule == UNTESTED:  # the headline says it
+            continue
         OUT.print(
             Text.assemble((f"{finding.severity}: ", _STYLES[finding.severity]), printable(finding.message)),
             soft_wrap=True,
         )
         if finding.advice:
             OUT.print(Text(f"  way out: {printable(finding.advice)}"), soft_wrap=True)
+    _print_resolved(status, line, resolved)
+
+
+def _verdict(status: str, line: LaunchLine, findings: Sequence[Finding]) -> str:
+    """Return the headline."""
+    graver = [finding for finding in findings if finding.severity != "info"]
+    if status == "rejected":
+        return VERDICTS[status]
+    if any(finding.severity == "fatal" for finding in graver):
+        return "SGLang takes this, but it does not work"
+    if line.incomplete:
+        return "Incomplete: some arguments could not be read, and what is said here leaves them out"
+    if {finding.rule for finding in graver} == {"model-unknown"}:
+        return f"Nothing known speaks against this, but the config.json of {_unseen(line, findings)} was not seen here"
+    return VERDICTS[status]
+
+
+def _unseen(line: LaunchLine, findings: Sequence[Finding]) -> str:
+    """Return the models of which nothing is known."""
+    said = [finding.message for finding in findings if finding.rule == "model-unknown"]
+    named = [line.arguments.get(option) for option in MODELS if any(f"--{option} " in message for message in said)]
+    return " and ".join(str(name) for name in named if name)
+
+
+def _print_resolved(status: str, line: LaunchLine, resolved: Mapping[str, Any]) -> None:
+    """Print what SGLang changes and adds, and in a line each what stays as it was given."""
+    rows = _rows(line.arguments, resolved)
+    if not rows:
+        return
+    changed = [row for row in rows if row[3] and (row[0], row[2]) not in UNREMARKABLE]
+    if changed:
+        heading = "What SGLang makes of it"
+        if status == "rejected":
+            heading = "With the refusals mended" if line.refused else "Resolved until it refuses"
+        OUT.print(f"\n{heading}:", markup=False)
+        OUT.print(_table(changed))
+    kept = [name for name, *_, mark in rows if not mark]
+    passed = [field_of(name) for name in line.arguments if field_of(name) not in resolved]
+    if kept or passed:
+        OUT.print(f"as given: {', '.join(dict.fromkeys((*kept, *passed)))}", markup=False, soft_wrap=True)
 
 
 def field_of(option: str) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from spectune.cli.explain_table import FIELDS, print_explanation
+from spectune.cli.explain_table import FIELDS, UNTESTED, print_explanation
 from spectune.cli.terminal import print_json
 from spectune.engines.sglang.gpu_model import gpu_names, known_as
 from spectune.engines.sglang.launch_line.command_line import MODEL, LaunchLine, read_launch
@@ -45,8 +45,9 @@ class Explanation:
 
     @property
     def exit_code(self) -> int:
-        """1 when SGLang would not come up, else 0."""
-        return int(self.status == "rejected" or any(finding.severity == "fatal" for finding in self.findings))
+        """1 when SGLang would not come up, or when not all of the command could be read, else 0."""
+        fatal = any(finding.severity == "fatal" for finding in self.findings)
+        return int(self.status == "rejected" or fatal or self.line.incomplete)
 
     def to_json(self) -> dict[str, Any]:
         """Return the object `--json` prints."""
@@ -72,15 +73,16 @@ def explain(command: str | Sequence[str], *, gpu: str | None, cwd: Path, environ
     """
     line = read_launch(command, cwd=cwd)
     machine, findings = choose_machine(gpu, on_cpu=line.arguments.get("device") == "cpu", here=gpu_names())
-    findings = [*line.findings, *findings]
     reader = ModelReader(cwd, {**environ, **line.env}, line.container)
     model, draft = Model.unknown(), None
+    seen: tuple[Finding, ...] = ()
     if MODEL in line.arguments:
-        model, said = reader.read(line.arguments[MODEL], MODEL, line.arguments.get("revision"))
-        findings += said
+        model, seen = reader.read(line.arguments[MODEL], MODEL, line.arguments.get("revision"))
+    findings = [*seen, *line.findings, *findings]
     if line.arguments.get(DRAFT):
         draft, said = reader.read(line.arguments[DRAFT], DRAFT, line.arguments.get("speculative-draft-model-revision"))
-        findings += said
+        told = {one.advice for one in seen}
+        findings += [replace(one, advice="") if one.advice in told else one for one in said]
     rejected = line.refused or any(one.rule == "model-config" and one.severity == "fatal" for one in findings)
     resolved: Mapping[str, Any] = {}
     if line.complete:
@@ -128,8 +130,10 @@ def choose_machine(gpu: str | None, *, on_cpu: bool, here: Sequence[str]) -> tup
     Raises:
         SpectuneError: For a machine whose rules are not known.
     """
+    gpu = None if gpu is None else gpu.strip().lower()
     if gpu is not None and gpu not in MACHINES:
-        raise SpectuneError(f"--gpu must be one of {', '.join(MACHINES)}, but got {printable(gpu, 60)!r}")
+        known = ", ".join(MACHINES)
+        raise SpectuneError(f"--gpu must be one of {known} (other GPUs are not known), but got {printable(gpu, 60)!r}")
     local = known_as(here[0]) if here else None
     name = "cpu" if on_cpu else gpu or local or ASSUMED_MACHINE
     findings = []
@@ -144,7 +148,7 @@ def choose_machine(gpu: str | None, *, on_cpu: bool, here: Sequence[str]) -> tup
     machine = MACHINES[name]
     if not machine.tested:
         message = f"the rules for {name} were read, not run"
-        findings.append(Finding("machine", "info", message, "check what the engine logs as server_args"))
+        findings.append(Finding(UNTESTED, "info", message, "check what the engine logs as server_args"))
     return machine, findings
 
 

@@ -19,7 +19,7 @@ from spectune.space import Candidate, SearchSpace
 
 ROOM = 7  # lines of the terminal that the table leaves to its heading, its footer and the prompt
 NEARLY_S = 5.0
-ROLE_WORDS = {Role.BASELINE: "baseline", Role.SEARCH: "", Role.CONFIRM: "confirm"}
+ROLE_WORDS = {Role.BASELINE: "baseline", Role.SEARCH: "", Role.DRIFT: "drift check", Role.CONFIRM: "confirm"}
 
 
 class LiveTable:

@@ -8,14 +8,19 @@ from typing import Any
 
 from spectune.cli.opening import Asked
 from spectune.cli.terminal import OUT, PROGRESS, print_json
-from spectune.engines.open import missing_models, open_engine, queueing, simulation_notes, unwise_variables
+from spectune.engines.notes import notes_on
+from spectune.engines.open import missing_models, open_engine
 from spectune.engines.preflight import drafter_notes
+from spectune.engines.sglang.arguments import to_argv
+from spectune.engines.sglang.printable import printable
+from spectune.engines.sglang.rules import BY_NAME
 from spectune.search import Proposer, open_prompts, summary
 from spectune.search.enumeration import Census, census, legal_candidates
 from spectune.space import Candidate
 
 DONE = 0
 SHOWN_COMMANDS = 3
+WIDEST = 100  # characters of what a rule says
 
 
 def preview(asked: Asked, *, as_json: bool) -> int:
@@ -36,11 +41,12 @@ def preview(asked: Asked, *, as_json: bool) -> int:
     first = list(dict.fromkeys(_first(Proposer(space, engine))))
     commands = [(c, engine.command(c, host="127.0.0.1", port=30000).shell()) for c in first]
     prompts = summary(space, open_prompts(space))
+    added: dict[str, Any] = {}
+    for candidate in first:
+        added |= engine.added(candidate)
     notes = [
-        *simulation_notes(space, engine),
         *doubts,
-        *queueing(space, engine),
-        *unwise_variables(space, engine),
+        *notes_on(space, engine),
         *dict.fromkeys(note for c in first for note in engine.notes(c)),
     ]
     missing = [str(problem) for problem in (*engine.missing(), *missing_models(space, engine))]
@@ -58,11 +64,13 @@ def preview(asked: Asked, *, as_json: bool) -> int:
                 },
                 "folded": dict(counted.folded),
                 "excluded": dict(counted.excluded),
+                "excluded_because": counted.reasons,
                 "forbidden": dict(counted.forbidden),
                 "starts_with": [
                     {"label": space.label(c), "candidate_id": c.candidate_id, "command": text} for c, text in commands
                 ],
                 "workload": prompts.to_json(),
+                "added": added,
                 "notes": notes,
                 "missing": missing,
             }
@@ -74,6 +82,8 @@ def preview(asked: Asked, *, as_json: bool) -> int:
     _print_census(counted)
     for line in prompts.lines():
         _say(line)
+    if added:
+        _say(f"added by spectune, so that candidates compare; name one to decide it: {' '.join(to_argv(added))}")
     for candidate, text in commands:
         _say(f"\n# {space.label(candidate)}\n{text}")
     for note in notes:
@@ -87,20 +97,22 @@ def preview(asked: Asked, *, as_json: bool) -> int:
 
 def _print_census(counted: Census) -> None:
     if counted.merged:
-        _say(f"{counted.merged:,} combinations are another's candidate, rewritten or made equal by:")
-        _print_counts(counted.folded)
+        _say(f"{counted.merged:,} combinations are another's candidate. Rules that rewrite them, or say what makes no "
+             "difference (several may speak of one):")  # fmt: skip
+        _print_counts(counted.folded, {rule: BY_NAME[rule].general for rule in counted.folded})
     if counted.excluded:
         _say(f"{counted.excluded.total():,} combinations are never launched: SGLang refuses or dies of them, or makes "
-             "no use of them:")  # fmt: skip
-        _print_counts(counted.excluded)
+             "no use of them. The first of each kind:")  # fmt: skip
+        _print_counts(counted.excluded, {rule: said.split("; ")[0] for rule, said in counted.reasons.items()})
     if counted.forbidden:
         _say(f"{counted.forbidden.total():,} candidates are forbidden by the file:")
-        _print_counts(counted.forbidden)
+        _print_counts(counted.forbidden, {})
 
 
-def _print_counts(counts: Mapping[str, int]) -> None:
+def _print_counts(counts: Mapping[str, int], explained: Mapping[str, str]) -> None:
     for rule, count in sorted(counts.items(), key=lambda entry: -entry[1]):
-        _say(f"  {count:>10,}  {rule}")
+        said = printable(explained.get(rule, ""), WIDEST)
+        _say(f"  {count:>10,}  {rule}" + (f": {said}" if said else ""))
 
 
 def _first(proposer: Proposer) -> Iterator[Candidate]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -10,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from spectune.cli.opening import Asked
 from spectune.cli.previewing import preview
 from spectune.cli.terminal import OUT, PROGRESS, print_json
+from spectune.engines import cpu_reference
 from spectune.engines.open import missing_models, open_engine
 from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.engines.sglang.agreement import Outcome, Sample, ask, draw
@@ -20,6 +22,7 @@ from spectune.space import SearchSpace
 AGREED, DISAGREED = 0, 1
 MOST_LEGAL, MOST_OF_A_RULE = 1000, 100  # at 20 ms each, half a minute
 SHOWN = 20
+CPU_REFERENCE = "cpu-reference"
 
 
 def preview_with_engine(asked: Asked, *, dry_run: bool, as_json: bool) -> int:
@@ -60,7 +63,18 @@ def referee_space(asked: Asked, *, as_json: bool, legal: int = MOST_LEGAL, each_
 
 def _way_out(space: SearchSpace, source: str) -> str:
     install = f"`spectune engine install {space.engine.runtime}` installs it; " if space.engine.runtime else ""
-    return f"--with-engine asks the installed engine; {install}`spectune search {source} --dry-run` needs none"
+    if _is_runtime(space.engine.python):
+        install = f"that python is the CPU runtime's: write `runtime: {CPU_REFERENCE}` instead of python; "
+    return (
+        "--with-engine asks the installed engine on the machine that has its GPUs, which it probes; "
+        f"{install}`spectune search {source} --dry-run` needs neither"
+    )
+
+
+def _is_runtime(python: str | None) -> bool:
+    """Whether an interpreter is the one of the runtime that spectune installs itself."""
+    runtime = cpu_reference.find(CPU_REFERENCE)
+    return python is not None and runtime is not None and Path(python).expanduser() == runtime.python
 
 
 def _ask(sample: Sample, engine: SGLangEngine) -> list[Outcome]:

@@ -11,7 +11,8 @@ from spectune.cli.engines import provision
 from spectune.cli.live import Lines, LiveTable
 from spectune.cli.opening import Asked
 from spectune.cli.terminal import PROGRESS
-from spectune.engines.open import missing_models, open_engine, queueing, simulation_notes, unwise_variables
+from spectune.engines.notes import notes_on
+from spectune.engines.open import missing_models, open_engine
 from spectune.engines.preflight import drafter_notes
 from spectune.engines.protocol import Engine
 from spectune.errors import InputProblems, Problem
@@ -37,12 +38,7 @@ def run_search(asked: Asked, *, study: str | None, sampler: str, torch_index: st
     problems = [*engine.missing(), *missing_models(space, engine)]
     if problems:
         raise InputProblems([*problems, Problem(_what_works(asked))])
-    for warning in (
-        *simulation_notes(space, engine),
-        *doubts,
-        *queueing(space, engine),
-        *unwise_variables(space, engine),
-    ):
+    for warning in (*doubts, *notes_on(space, engine)):
         PROGRESS.print(f"note: {warning}", markup=False)
     lock = folder.lock()
     try:

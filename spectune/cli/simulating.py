@@ -6,6 +6,8 @@ import os
 import sys
 from collections.abc import Sequence
 
+from rich.table import Table
+
 from spectune.cli.terminal import OUT, PROGRESS, print_json
 from spectune.engines.simulated.command import RESOLVER_REFUSED, CommandRefused
 from spectune.engines.simulated.launch import SimulatedLaunch
@@ -31,9 +33,9 @@ def print_prediction(
     Raises:
         SpectuneError: A figure is missing, or the profile or the command is refused.
     """
+    loaded = load_profile(profile)
     if concurrency is None or context_tokens is None:
         raise SpectuneError("--predict needs --concurrency and --context-tokens")
-    loaded = load_profile(profile)
     try:
         _, launch, _ = open_launch(loaded, words, os.environ)
     except CommandRefused as wrong:
@@ -66,9 +68,12 @@ def list_profiles(*, as_json: bool) -> None:
             [{"name": one.name, "file": str(one.path), "source": one.file.source.strip()} for one in profiles]
         )  # fmt: skip
         return
+    table = Table("profile", "GPUs", "memory each", box=None, pad_edge=False, header_style="")
     for one in profiles:
-        OUT.print(f"{one.name}  {one.file.gpu.count} GPUs of {one.file.gpu.memory_gb:g} GB", markup=False)
-        OUT.print(f"  {one.file.source.strip()}", markup=False)
+        table.add_row(one.name, str(one.file.gpu.count), f"{one.file.gpu.memory_gb:g} GB")
+    OUT.print(table)
+    for one in profiles:
+        OUT.print(f"\n{one.name}: {one.file.source.strip()}", markup=False)
 
 
 def _show_refusal(reason: str, *, as_json: bool) -> None:

@@ -25,6 +25,7 @@ class BreakEvenRow:
     cycle: str
     speedup: str
     speedup_interval: str
+    same_mode: str
     verdict: str
     arithmetic: str
     speed: str
@@ -91,6 +92,7 @@ def _break_even_row(row: Row, pareto: frozenset[str], targets: Sequence[float]) 
         cycle=f"{estimate(cycle)} ms" if cycle else NOTHING,
         speedup=times(row.get("speedup")),
         speedup_interval=close_interval(row.get("speedup")),
+        same_mode=f"{ratio:.2f} × without, in the same settings" if (ratio := row.get("same_mode_ratio")) else "",
         verdict=VERDICTS.get(str(row.get("verdict")), "no baseline"),
         arithmetic=arithmetic,
         speed=speed,

@@ -180,7 +180,7 @@ def _cost(seconds: Mapping[str, float]) -> list[Part]:
     }
     total = seconds["total"] or 1.0
     return [
-        Part(title, wording.duration(max(seconds[name], 0.0)), round(100.0 * max(seconds[name], 0.0) / total, 2))
+        Part(title, wording.duration(spent := max(seconds.get(name, 0.0), 0.0)), round(100.0 * spent / total, 2))
         for name, title in names.items()
     ]
 

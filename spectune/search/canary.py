@@ -47,7 +47,7 @@ class Canaries:
             return
         self._baseline = together, alone
 
-    async def check(self, launched: Launched, candidate: Candidate, trial_folder: Path) -> list[str]:
+    async def check(self, launched: Launched, candidate: Candidate, trial_folder: Path | None) -> list[str]:
         """Ask a launch; returns what is worth knowing of its answers.
 
         Raises:
@@ -59,9 +59,10 @@ class Canaries:
         if not candidate.speculative and self._baseline is None:
             alone = await self._asked(launched, together=False)
             self._baseline = together, alone
-        kept = {"together": together, "alone": alone}
-        content = {name: [answer.to_json() for answer in answers] for name, answers in kept.items()}
-        files.write_json(trial_folder / FILE, {"schema": 1, **content})
+        if trial_folder is not None:
+            kept = {"together": together, "alone": alone}
+            content = {name: [answer.to_json() for answer in answers] for name, answers in kept.items()}
+            files.write_json(trial_folder / FILE, {"schema": 1, **content})
         notes = self._compared(together)
         if candidate.speculative:
             self._accepts(together, candidate)

@@ -25,6 +25,7 @@ class Census:
         folded: Rule → legal assignments it rewrote; several rules may have rewritten one.
         excluded: Rule → assignments never launched because of it, each counted once.
         forbidden: Condition of the file → candidates it takes away, each counted once.
+        reasons: Excluding rule → what it said of the first assignment.
     """
 
     raw: int
@@ -32,6 +33,7 @@ class Census:
     folded: Counter[str]
     excluded: Counter[str]
     forbidden: Counter[str]
+    reasons: dict[str, str] = field(default_factory=dict, compare=False)
 
     @property
     def merged(self) -> int:
@@ -47,10 +49,12 @@ class _Parts:
     legal: int = 0
     folded: Counter[str] = field(default_factory=Counter)
     excluded: Counter[str] = field(default_factory=Counter)
+    reasons: dict[str, str] = field(default_factory=dict)
 
     def add(self, part: Part) -> None:
         if part.illegal is not None:
             self.excluded[part.illegal.rule] += 1
+            self.reasons.setdefault(part.illegal.rule, part.illegal.reason)
             return
         self.legal += 1
         self.folded.update(part.folded_by)
@@ -90,14 +94,14 @@ class _Split:
         free = tuple(parameter for parameter in others if parameter.is_environment)
         return cls(draft, tuple(parameter for parameter in others if not parameter.is_environment), free)
 
-    def groups(self, engine: Engine) -> tuple[Counter[str], list[_Group]]:
-        """Return by which rules drafts are excluded whatever else is chosen, and the others in groups."""
+    def groups(self, engine: Engine) -> tuple[_Parts, list[_Group]]:
+        """Return the drafts that are excluded whatever else is chosen, and the others in groups."""
         drafts: dict[Any, _Parts] = {}
-        illegal = Counter[str]()
+        illegal = _Parts()
         for values in _assignments(self.draft):
             part = engine.draft_part(values)
             if part.illegal is not None:
-                illegal[part.illegal.rule] += 1
+                illegal.add(part)
             else:
                 drafts.setdefault(part.key, _Parts()).add(part)
         return illegal, [_Group(parts, self._rests(engine, key)) for key, parts in drafts.items()]
@@ -134,19 +138,22 @@ def census(space: SearchSpace, engine: Engine) -> Census:
     """Count what is folded together, excluded and forbidden, by rule."""
     raw = candidates = 0
     folded, excluded, forbidden = Counter[str](), Counter[str](), Counter[str]()
+    reasons: dict[str, str] = {}
     for branch in space.branches:
         split = _Split.of(branch, engine)
         illegal_drafts, groups = split.groups(engine)
         environments = _count(split.free)
-        _spread(excluded, illegal_drafts, _count(split.rest) * environments)
+        _spread(excluded, illegal_drafts.excluded, _count(split.rest) * environments)
+        reasons |= illegal_drafts.reasons
         for group in groups:
             _spread(excluded, group.rests.excluded, group.drafts.legal * environments)
+            reasons |= group.rests.reasons
             _spread(folded, group.folded(), environments)
             taken = _forbidden(space, group, split)
             forbidden += taken
             candidates += len(group.drafts.different) * len(group.rests.different) * environments - taken.total()
         raw += branch.size
-    return Census(raw, candidates, folded, excluded, forbidden)
+    return Census(raw, candidates, folded, excluded, forbidden, reasons)
 
 
 def _members(group: _Group, split: _Split) -> Iterator[Candidate]:

@@ -8,10 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from spectune.search.finalists import finalists
+from spectune.search import baselines
+from spectune.search.confirmation import Confirmation, confirmation
+from spectune.search.exclusions import learned
 from spectune.search.proposals import Proposer
 from spectune.search.records import Role, Status, Step, TrialRecord
-from spectune.space import Candidate, SearchSpace
+from spectune.search.timeline import Timeline, timeline
+from spectune.space import SearchSpace
 
 if TYPE_CHECKING:
     from spectune.search.guided.stopping import Outlook
@@ -106,10 +109,11 @@ def next_step(
         or _retry(records)
         or _baseline(records, proposer)
         or _hopeless(records)
+        or _check(records, space, proposer)
         or _search(records, space, proposer)
         or _confirmation(records, space, proposer)
-        or _found(records, proposer)
-        or Stop(_exhausted(records, space), float(len(records)))
+        or _found(records, space, proposer)
+        or Stop(_exhausted(records, space, proposer), float(len(records)))
     )
 
 
@@ -127,11 +131,23 @@ def _hopeless(records: Sequence[TrialRecord]) -> Stop | None:
     return Stop(f"the first {len(searching)} candidates all failed: {cause}", float(len(searching)))
 
 
+def _check(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> Step | None:
+    """Return the launch that shows what the machine does, when it is due."""
+    if _search_over(records, space, proposer):
+        return None
+    known, why = baselines.reference(records), baselines.check(records, timeline(records, space))
+    return None if known is None or why is None else Step(next_number(records), Role.DRIFT, known, why)
+
+
 def _search(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> Step | None:
     """Return the next new candidate, None once what remains is kept for confirmation."""
-    if _search_over(records, space, proposer) or _enough(records, proposer) is not None:
+    if _search_over(records, space, proposer):
         return None
-    proposal = proposer.propose(records)
+    line = timeline(records, space)
+    known = _as_now(records, line)
+    if _enough(known, proposer) is not None:
+        return None
+    proposal = baselines.tuning(records, line, space, proposer) or proposer.propose(known)
     return None if proposal is None else Step(next_number(records), Role.SEARCH, proposal.candidate, proposal.why)
 
 
@@ -141,34 +157,36 @@ def _enough(records: Sequence[TrialRecord], proposer: Proposer) -> Outlook | Non
     return outlook if outlook is not None and outlook.enough else None
 
 
-def _found(records: Sequence[TrialRecord], proposer: Proposer) -> Stop | None:
-    outlook = _enough(records, proposer)
+def _found(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> Stop | None:
+    outlook = _enough(_as_now(records, timeline(records, space)), proposer)
     return None if outlook is None else Stop(outlook.reason, outlook.chance)
 
 
-def _exhausted(records: Sequence[TrialRecord], space: SearchSpace) -> str:
-    if finalists(records, space) is None:
-        return "no candidate with speculation was measured, so there is nothing to compare"
+def _as_now(records: Sequence[TrialRecord], line: Timeline) -> list[TrialRecord]:
+    """Return all launches, those that were measured as they would be on the machine as it is now."""
+    now = {record.trial: record for record in line.every}
+    return [now.get(record.trial, record) for record in records]
+
+
+def _exhausted(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> str:
+    state = _state(records, space, proposer)
+    if not state.contenders:
+        causes = "; ".join(exclusion.words for exclusion in learned(records))
+        lead = "no candidate with speculation was measured, so there is nothing to compare"
+        return f"{lead}: {causes}" if causes else lead
+    if state.next is None:
+        return f"{state.rounds} rounds of relaunching the best of both branches settled which is faster"
     return "every legal candidate has been launched"
 
 
 def _search_over(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> bool:
     """Whether what remains of the budget is needed to confirm the finalists; a budget that is raised is searched on."""
     kept = kept_for_confirmation(space)
-    needed = kept - _confirmations(records, finalists(records, space, proposer))
+    needed = kept - _state(records, space, proposer).done
     if needed <= 0:
         return False
     of_time = (1.0 - CONFIRMATION_SHARE * needed / kept) * _limit_s(space)
     return _launches(space) - len(records) <= needed or spent_s(records) >= of_time
-
-
-def _confirmations(records: Sequence[TrialRecord], pair: tuple[Candidate, Candidate] | None) -> int:
-    """Count the launches that confirm this pair: those of its candidate, and as many of its baseline."""
-    if pair is None:
-        return 0
-    confirming = [record.candidate for record in records if record.role is Role.CONFIRM]
-    baselines, candidates = (confirming.count(candidate) for candidate in pair)
-    return candidates + min(baselines, candidates + 1)
 
 
 def _launches(space: SearchSpace) -> float:
@@ -215,18 +233,18 @@ def _baseline(records: Sequence[TrialRecord], proposer: Proposer) -> Step | Stop
     )
 
 
+def _state(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> Confirmation:
+    return confirmation(records, space, kept_for_confirmation(space), proposer.standing)
+
+
 def _confirmation(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> Step | None:
-    """Return the finalist and the best baseline in turns; the baseline first, it is what drift would show in."""
-    pair = finalists(records, space, proposer)
-    if pair is None or _confirmations(records, pair) >= kept_for_confirmation(space):
+    """Return the next launch of the contenders in turns, None when they are settled or what was kept is used up."""
+    state = _state(records, space, proposer)
+    if state.next is None or state.done >= kept_for_confirmation(space):
         return None
-    baseline, candidate = pair
-    confirming = [record.candidate for record in records if record.role is Role.CONFIRM]
-    chosen = baseline if confirming.count(baseline) <= confirming.count(candidate) else candidate
-    what = "the best baseline" if chosen is baseline else "the finalist"
-    return Step(
-        len(records), Role.CONFIRM, chosen, f"{what} once more, in turns, since the best of many is partly luck"
-    )
+    what = "a finalist" if state.next.speculative else "the best without speculation"
+    why = f"{what} once more, in turns (round {state.rounds + 1}), since the best of many is partly luck"
+    return Step(next_number(records), Role.CONFIRM, state.next, why)
 
 
 def _measured(records: Sequence[TrialRecord], role: Role) -> bool:

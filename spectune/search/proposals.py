@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from spectune.engines.protocol import Engine, Illegal
 from spectune.errors import SpectuneError
 from spectune.search.enumeration import legal_candidates
+from spectune.search.exclusions import Exclusion, excluded, learned
 from spectune.search.guided.evidence import evidence_of
 from spectune.search.ledger import as_trials
 from spectune.search.records import TrialRecord
@@ -62,6 +63,7 @@ class Proposer:
         """
         check_sampler(sampler)
         self._space, self._engine, self._name, self._seed = space, engine, sampler, seed
+        self._baselines: Sequence[Candidate] | None = None
 
     def baseline(self) -> Candidate:
         """Return the no-speculation candidate with the first values of the file that are legal together.
@@ -69,15 +71,20 @@ class Proposer:
         Raises:
             SpectuneError: When every candidate without speculation is illegal or forbidden.
         """
-        candidate = next((c for c in self.all() if not c.speculative), None)
-        if candidate is None:
+        if not self.baselines():
             plain = next(branch for branch in self._space.branches if not branch.speculative)
             first = self._engine.canonical(next(plain.assignments()))
             why = f"; the first of them: {first.reason}" if isinstance(first, Illegal) else ""
             raise SpectuneError(
                 f"{self._space.path}: the space has no legal candidate without speculation to compare with{why}"
             )
-        return candidate
+        return self.baselines()[0]
+
+    def baselines(self) -> Sequence[Candidate]:
+        """Return every legal candidate without speculation, in the order of the file."""
+        if self._baselines is None:
+            self._baselines = list(itertools.takewhile(lambda candidate: not candidate.speculative, self.all()))
+        return self._baselines
 
     def legal(self, assignment: dict[str, Any]) -> Candidate | None:
         """Return the canonical candidate of an assignment, None when it must not be launched."""
@@ -89,13 +96,14 @@ class Proposer:
     def propose(self, records: Sequence[TrialRecord]) -> Proposal | None:
         """Return the next candidate; None when every legal one has been launched."""
         seen = {record.candidate.candidate_id for record in records}
+        ruled_out = learned(records)
         for candidate in self.openings():
-            if candidate.candidate_id not in seen:
+            if candidate.candidate_id not in seen and excluded(candidate, ruled_out) is None:
                 return Proposal(
                     candidate, "the first launch of this algorithm and drafter, with a chain that tells most about it"
                 )
-        drawn = self._drawn(records, seen)
-        return drawn if drawn is not None or self._name == GUIDED else self._any(seen, len(records))
+        drawn = self._drawn(records, seen, ruled_out)
+        return drawn if drawn is not None or self._name == GUIDED else self._any(seen, ruled_out, len(records))
 
     def standing(self, records: Sequence[TrialRecord], candidate: Candidate) -> float | None:
         """Return what the guided search believes of a launched candidate, as mean log of the objectives.
@@ -132,7 +140,9 @@ class Proposer:
             if candidate is not None:
                 yield candidate
 
-    def _drawn(self, records: Sequence[TrialRecord], seen: AbstractSet[str]) -> Proposal | None:
+    def _drawn(
+        self, records: Sequence[TrialRecord], seen: AbstractSet[str], ruled_out: Sequence[Exclusion]
+    ) -> Proposal | None:
         """Let the sampler draw until it draws something new.
 
         The draws happen in a copy of the study in memory, so that those that come to nothing leave no trace.
@@ -144,9 +154,21 @@ class Proposer:
             if self._name == GUIDED and not getattr(sampler, "why", ""):  # nothing is left that is worth a launch
                 return None
             candidate = self.legal(dict(self._engine.repaired(suggested)))
-            if candidate is not None and candidate.candidate_id not in seen:
+            if candidate is None:
+                continue
+            if self._new(candidate, seen, ruled_out):
                 return Proposal(candidate, getattr(sampler, "why", "") or self._why(len(records)))
+            if self._name == GUIDED:
+                self._guide.refuse(candidate)
         return None
+
+    def _new(self, candidate: Candidate, seen: AbstractSet[str], ruled_out: Sequence[Exclusion]) -> bool:
+        """Whether the search may launch a candidate.
+
+        The plan tunes the no-speculation branch, where there are two; the guided search sees both at once.
+        """
+        mine = candidate.speculative or self._name == GUIDED or not self._space.algorithms
+        return mine and candidate.candidate_id not in seen and excluded(candidate, ruled_out) is None
 
     def _why(self, launches: int) -> str:
         if self._name in {"random", "grid", "qmc"} or launches <= STARTUP_LAUNCHES:
@@ -188,7 +210,7 @@ class Proposer:
                 speculative = value != NO_SPECULATION
         return assignment
 
-    def _any(self, seen: AbstractSet[str], launches: int) -> Proposal | None:
+    def _any(self, seen: AbstractSet[str], ruled_out: Sequence[Exclusion], launches: int) -> Proposal | None:
         """Return some candidate not seen yet, drawn at random where the space is large."""
         why = "not tried yet; the sampler only came back to launched ones"
         rng = random.Random(self._seed + launches)  # noqa: S311 (no secret depends on it)
@@ -196,9 +218,9 @@ class Proposer:
         for _ in range(1000):
             drawn = {p.name: p.values[rng.randrange(len(p.values))] for p in parameters}
             candidate = self.legal(dict(self._engine.repaired(drawn)))
-            if candidate is not None and candidate.candidate_id not in seen:
+            if candidate is not None and self._new(candidate, seen, ruled_out):
                 return Proposal(candidate, why)
-        unseen = next((c for c in self.all() if c.candidate_id not in seen), None)
+        unseen = next((c for c in self.all() if self._new(c, seen, ruled_out)), None)
         return None if unseen is None else Proposal(unseen, why)
 
 

@@ -24,6 +24,7 @@ class Role(StrEnum):
 
     BASELINE = "baseline"
     SEARCH = "search"
+    DRIFT = "drift"
     CONFIRM = "confirm"
 
 

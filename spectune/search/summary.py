@@ -8,12 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
+from spectune.analysis.comparison import Comparison
 from spectune.analysis.estimate import Estimate, ratio
 from spectune.analysis.measurement import LevelMeasurement
-from spectune.analysis.verdict import Comparison
-from spectune.search.outcome import Evidence, by_candidate, comparisons, sentence, weigh
+from spectune.search.outcome import Evidence, comparisons, weigh
 from spectune.search.plan import Stop
 from spectune.search.records import SCHEMA, Role, Seconds, Status, TrialRecord
+from spectune.search.sentence import seen_in_search, sentence, words
+from spectune.search.speeds import by_candidate, system_values
+from spectune.search.timeline import Timeline, causes
 from spectune.space import Candidate, SearchSpace
 
 Summary = Mapping[str, Any]
@@ -34,17 +37,21 @@ def summarise(
     """
     evidence = weigh(records, space)
     best = _representative(evidence.records, evidence.recommended)
-    effect = evidence.verdict.detectable_effect
+    effect = evidence.verdict.overall.detectable_effect
     return {
         "schema": SCHEMA,
         "study": name,
         "simulated": space.engine.kind == "simulated",
         "engine": engine,
         "finished": stop is not None,
-        "verdict": evidence.verdict.decision,
+        "verdict": evidence.verdict.overall.decision,
         "sentence": sentence(evidence, space),
-        "words": [_named(words, evidence, space) for words in evidence.verdict.words],
+        "words": words(evidence, space),
         "detectable_effect": effect if math.isfinite(effect) else None,
+        "speedup": _confirmed(evidence, space),
+        "noise": {"launch_sd": evidence.line.noise.relative_sd, "dof": evidence.line.noise.dof},
+        "drift": _drift(evidence.line),
+        "jumps": list(_jumps(evidence.line)),
         "recommended": None if best is None else _launch(best, space),
         "pareto": [record.trial for record in evidence.pareto],
         "baselines": [
@@ -68,9 +75,42 @@ def summarise(
     }
 
 
+def _confirmed(evidence: Evidence, space: SearchSpace) -> dict[str, Any] | None:
+    """Return the speedup the verdict rests on, beside what the search had seen of it; None without a comparison."""
+    best = evidence.verdict.overall.best
+    if best is None:
+        return None
+    return {
+        "candidate_id": best.candidate_id,
+        "baseline_id": best.baseline_id,
+        "judged": best.judged.to_json(),
+        "launches": list(best.launches),
+        "seen_in_search": seen_in_search(best.candidate_id, evidence, space),
+    }
+
+
+def _drift(line: Timeline) -> dict[str, Any] | None:
+    """Return the change of all speeds in an hour, relative, and whether it was taken out of the figures."""
+    if line.drift is None:
+        return None
+    return {"per_hour": _relative(line.drift.per_hour).to_json(), "corrected": line.drift.shown}
+
+
+def _jumps(line: Timeline) -> Iterable[dict[str, Any]]:
+    for jump in line.jumps:
+        change = _relative(jump.change).to_json()
+        yield {"before": jump.before, "after": jump.after, "change": change, "causes": causes(jump, line.every)}
+
+
+def _relative(log_change: Estimate) -> Estimate:
+    return Estimate(math.expm1(log_change.est), math.expm1(log_change.lo), math.expm1(log_change.hi))
+
+
 def _candidates(evidence: Evidence, space: SearchSpace) -> Iterable[dict[str, Any]]:
     compared = {(c.candidate_id, c.level): c for c in comparisons(evidence.by_level)}
-    for candidate, group in by_candidate(evidence.records).items():
+    groups = by_candidate(evidence.records)
+    for candidate, group in groups.items():
+        twin = next((g for c, g in groups.items() if not c.speculative and _same_mode(c, candidate)), [])
         for name in space.workload.level_names:
             levels = [level for record in group if (level := record.level(name)) is not None]
             if not levels:
@@ -83,14 +123,23 @@ def _candidates(evidence: Evidence, space: SearchSpace) -> Iterable[dict[str, An
                 "level": name,
                 "confirmed": any(record.role is Role.CONFIRM for record in group),
             }
-            yield row | {"class": "all"} | _figures(levels, compared.get((candidate.candidate_id, name)))
+            same_mode = [level for record in twin if (level := record.level(name)) is not None]
+            comparison = compared.get((candidate.candidate_id, name))
+            yield row | {"class": "all"} | _figures(levels, comparison, same_mode if candidate.speculative else [])
             for prompt_class in sorted(levels[0].accept_length_by_class) if candidate.speculative else ():
                 found = [x.accept_length_by_class.get(prompt_class) for x in levels]
                 length = _mean([estimate for estimate in found if estimate is not None])
                 yield row | {"class": prompt_class, "accept_length": length.to_json()}
 
 
-def _figures(levels: Sequence[LevelMeasurement], comparison: Comparison | None) -> dict[str, Any]:
+def _same_mode(one: Candidate, other: Candidate) -> bool:
+    """Whether two candidates differ in nothing but speculation."""
+    return system_values(one) == system_values(other)
+
+
+def _figures(
+    levels: Sequence[LevelMeasurement], comparison: Comparison | None, same_mode: Sequence[LevelMeasurement]
+) -> dict[str, Any]:
     """Return a candidate's figures at a level, means over its launches that fit together exactly.
 
     Speeds are geometric means, as the speedup is; cycle = accept length / speed and break-even = accept length /
@@ -104,7 +153,7 @@ def _figures(levels: Sequence[LevelMeasurement], comparison: Comparison | None) 
         "decode_speed": speed.to_json(),
         "output_throughput": _geometric_mean([level.output_throughput for level in levels]).to_json(),
         "cycle_ms": cycle.to_json(),
-        "same_mode_ratio": None,
+        "same_mode_ratio": speed.est / _geometric_mean([x.decode_speed for x in same_mode]).est if same_mode else None,
     }
     if comparison is None:
         return figures | {"speedup": None, "baseline_speed": None, "break_even": None, "verdict": None}
@@ -141,13 +190,6 @@ def _launch(record: TrialRecord, space: SearchSpace) -> dict[str, Any]:
         "env": dict(record.command.env),
         "unset": list(record.command.unset),
     }
-
-
-def _named(words: str, evidence: Evidence, space: SearchSpace) -> str:
-    """Return the words with candidates' labels in place of their ids."""
-    for candidate in by_candidate(evidence.records):
-        words = words.replace(candidate.candidate_id, space.label(candidate))
-    return words
 
 
 def _seconds(records: Sequence[TrialRecord]) -> dict[str, float]:

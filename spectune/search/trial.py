@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -52,7 +52,7 @@ class Trial:
     def __init__(
         self,
         step: Step,
-        folder: Path,
+        folder: Path | None,
         space: SearchSpace,
         engine: Engine,
         feed: PromptFeed,
@@ -60,6 +60,18 @@ class Trial:
         watcher: Watcher,
         occasion: Occasion,
     ) -> None:
+        """Prepare a launch.
+
+        Args:
+            step: What to launch.
+            folder: Where its files go; None to keep none, for studies that only count by their outcome.
+            space: The search space.
+            engine: The engine.
+            feed: Where prompts come from.
+            canaries: What every launch is asked before it is measured.
+            watcher: Who is told.
+            occasion: Where in the study it stands.
+        """
         self._step, self._folder, self._space, self._canaries = step, folder, space, canaries
         self._engine, self._feed, self._watcher, self._occasion = engine, feed, watcher, occasion
         self._spent = Account()
@@ -117,8 +129,9 @@ class Trial:
             self._write_launch(command)
             launch = VirtualLaunch(engine.profile, command, engine.study_variables(self._occasion))
             yield command, launch
-            files.write_whole(self._folder / "server.log", launch.log_tail(1 << 20) + "\n")
+            self._keep("server.log", lambda: launch.log_tail(1 << 20) + "\n")
             return
+        assert self._folder is not None, "a process tree needs a folder for its log"
         with reserve_ports(port) as ports:
             command = engine.command(candidate, host=HOST, port=ports.http, nccl_port=ports.nccl)
             self._write_launch(command)
@@ -141,7 +154,8 @@ class Trial:
             info = await launched.start(within, self._watcher.says)
         finally:
             self._spent.startup = launched.now() - began
-        files.write_json(self._folder / "server_info.json", dict(info))
+        if self._folder is not None:
+            files.write_json(self._folder / "server_info.json", dict(info))
         self._suspect = self._engine.mismatches(self._step.candidate, info)
         self._effective = launched.effective(info)
         self._suspect += self._engine.differences(self._step.candidate, self._effective)
@@ -175,7 +189,7 @@ class Trial:
             run = await launched.measure(plan, self._feed, lambda text: self._watcher.says(f"{level.name}: {text}"))
         finally:
             self._spent.measuring += launched.now() - began
-        files.write_whole(self._folder / level.file_name, dump_records(run.records))
+        self._keep(level.file_name, lambda: dump_records(run.records))
         self._judge(launched, level, run)
         graph_used = None
         if run.measured_s is not None and level.concurrency is not None:  # an open loop has no number of its own
@@ -216,4 +230,8 @@ class Trial:
     def _write_launch(self, command: LaunchCommand) -> None:
         origin = f"# {self._engine.title}: a model of a machine answered, not this command\n"
         script = f"#!/usr/bin/env bash\n{origin if self._engine.simulated else ''}exec {command.shell()}\n"
-        files.write_whole(self._folder / "launch.sh", script, executable=True)
+        self._keep("launch.sh", lambda: script, executable=True)
+
+    def _keep(self, name: str, content: Callable[[], str | bytes], *, executable: bool = False) -> None:
+        if self._folder is not None:
+            files.write_whole(self._folder / name, content(), executable=executable)

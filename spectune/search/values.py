@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +79,14 @@ def measured_values(record: TrialRecord, space: SearchSpace) -> list[float] | No
     return values
 
 
+def score(record: TrialRecord, space: SearchSpace) -> float:
+    """Return the mean logarithm of the objectives, minimised ones inverted: more is better, and scales cancel."""
+    values = measured_values(record, space) or []
+    signs = [1.0 if direction == "maximize" else -1.0 for direction in directions(space)]
+    logs = [sign * math.log(value) if value > 0 else -math.inf for sign, value in zip(signs, values, strict=True)]
+    return math.fsum(logs) / len(logs)
+
+
 def values_and_constraints(
     record: TrialRecord, space: SearchSpace, others: Sequence[TrialRecord]
 ) -> tuple[list[float], dict[str, float]]:
@@ -117,9 +126,11 @@ def bounds(record: TrialRecord, space: SearchSpace) -> dict[str, float]:
     return broken
 
 
-def keeps_bounds(record: TrialRecord, space: SearchSpace) -> bool:
-    """Whether a measured launch keeps every constraint of the space."""
-    return all(excess <= 0.0 for excess in bounds(record, space).values())
+def keeps_bounds(launches: Sequence[TrialRecord], space: SearchSpace) -> bool:
+    """Whether a candidate keeps every constraint of the space, on the mean of its launches."""
+    broken = [bounds(record, space) for record in launches]
+    names = {name for each in broken for name in each}
+    return all(math.fsum(each.get(name, 0.0) for each in broken) <= 0.0 for name in names)
 
 
 def attributes(candidate: Candidate, role: str) -> Mapping[str, str]:

@@ -10,10 +10,12 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from spectune.bench.canary import OUTPUT_TOKENS, Answer
 from spectune.bench.level import LevelPlan, LevelRun, StopReason
-from spectune.bench.meter import TokenMeter, acceptance_precision, throughput_precision
+from spectune.bench.meter import TokenMeter, throughput_precision
+from spectune.bench.precision import relative_half_width_of_ratio
 from spectune.bench.prompts import TokenizedPrompt
 from spectune.bench.records import RequestRecord
 from spectune.engines.protocol import Effective, LaunchCommand
@@ -213,31 +215,42 @@ def _loop(plan: LevelPlan, sample: list[TokenizedPrompt], requests: int) -> Clos
 
 def _as_measured(plan: LevelPlan, level: VirtualLevel) -> LevelRun:
     """Return what the load client would have made of a level; "prompts_exhausted" when it was too short for that."""
-    records = tuple(RequestRecord(**_fields(request)) for request in level.requests())
-    ends = np.sort([record.end_s for record in records])
-    full_until = float(ends[len(records) - plan.arrivals.most_in_flight])  # from then on slots stay empty
+    ends = level.request_ends_s
+    last_s = float(ends.max())
+    full_until = float(np.sort(ends)[len(ends) - plan.arrivals.most_in_flight])  # from then on slots stay empty
     meter = TokenMeter()
-    for record in records:
-        before = 0
-        for at, total in record.chunks:
-            meter.add(at, total - before)
-            before = total
+    meter.add_all(*level.chunks())
     begin = next(
         (at for at in np.arange(0.0, min(full_until, plan.warmup_limit_s), plan.window_s / 5).tolist()
          if meter.steady(at, plan.window_s, plan.warmup_tolerance)),
         min(plan.warmup_limit_s, full_until / 2),
     )  # fmt: skip
     end = min(full_until, begin + plan.time_limit_s)
-    inside = [record for record in records if record.end_s <= end]
     batches = meter.batches(begin, end, plan.window_s)
     precise = (
         len(batches) >= plan.min_windows
-        and sum(record.end_s > begin for record in inside) >= plan.min_requests
+        and int(((ends > begin) & (ends <= end)).sum()) >= plan.min_requests
         and throughput_precision(batches) <= plan.precision
-        and acceptance_precision(inside) <= plan.precision
+        and _acceptance_precision(level, ends <= end) <= plan.precision
     )
     reason: StopReason = "precision" if precise else "time" if end < full_until else "prompts_exhausted"
-    return LevelRun(records, (begin, end), reason, warmup_converged=True, client_cpu=0.0, wall_s=float(ends[-1]))
+    records = () if reason == "prompts_exhausted" else tuple(
+        RequestRecord(**_fields(request)) for request in level.requests()
+    )  # fmt: skip
+    return LevelRun(records, (begin, end), reason, warmup_converged=True, client_cpu=0.0, wall_s=last_s)
+
+
+def _acceptance_precision(level: VirtualLevel, inside: npt.NDArray[np.bool_]) -> float:
+    """Return what `acceptance_precision` says of the requests that are marked."""
+    if not level.depth:
+        return 0.0
+    counted = np.flatnonzero(inside & ~level.aborted)
+    emitted, verifies = level.accepted + level.cycles, level.cycles
+    classes: dict[str, list[tuple[float, float]]] = {}
+    for index in counted.tolist():
+        pair = float(emitted[index]), float(verifies[index])
+        classes.setdefault(level.class_of(index), []).append(pair)
+    return relative_half_width_of_ratio(classes.values())
 
 
 def _fields(request: Any) -> dict[str, Any]:

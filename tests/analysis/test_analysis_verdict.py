@@ -5,101 +5,139 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spectune.analysis.comparison import LaunchSpeed
 from spectune.analysis.estimate import Estimate
 from spectune.analysis.launch_noise import launch_noise
-from spectune.analysis.verdict import LaunchSpeed, decide
+from spectune.analysis.verdict import judge
 
 
-def launch(name, speed, steps=0, *, level="c1", accept=1.0, topk=1, width=0.002, tokens=None):
+def launch(name, speed, steps=0, *, accept=1.0, tokens=None, width=0.002):
     interval = Estimate(speed, speed * (1 - width), speed * (1 + width))
-    return LaunchSpeed(name, level, interval, accept, steps, topk, tokens or steps + 1)
+    speculates = (tokens or steps + 1) > 1
+    return LaunchSpeed(name, interval, speculates, accept, (int(speculates), steps, tokens or steps + 1))
+
+
+def decide(launches, confirmed=()):
+    groups = {}
+    for one in launches:
+        groups.setdefault(one.candidate_id, []).append(one.speed)
+    return judge("c1", launches, launch_noise(groups.values()), frozenset(confirmed))
 
 
 def test_a_clear_winner_is_speculation_with_its_arithmetic():
-    verdict = decide(
-        ["c1"], [launch("base", 80), launch("fast", 120, 3, accept=3.0), launch("slow", 70, 6, accept=2.0)]
-    )
-    level = verdict.levels[0]
-    assert verdict.decision == "speculation"
-    assert level.recommended == "fast"
-    assert level.comparisons[0].speedup.est == pytest.approx(1.5)
-    assert level.comparisons[0].break_even == pytest.approx(2.0)
-    assert level.comparisons[1].break_even == pytest.approx(2.0 / (70 / 80))
-    assert "speculation pays" in verdict.words[0]
-    assert "assumed: nothing was launched twice" in verdict.words[-1]
+    found = decide([launch("base", 80), launch("fast", 120, 3, accept=3.0), launch("slow", 70, 6, accept=2.0)])
+    assert found.decision == "speculation"
+    assert found.recommended == "fast"
+    assert found.best is found.comparisons[0]
+    assert found.comparisons[0].speedup.est == pytest.approx(1.5)
+    assert found.comparisons[0].break_even == pytest.approx(2.0)
+    assert found.comparisons[1].break_even == pytest.approx(2.0 / (70 / 80))
+    assert "speculation pays" in found.words
+    assert "with 1 pair of launches" in found.words
 
 
 def test_a_clear_loser_is_no_speculation():
-    verdict = decide(["c1"], [launch("base", 82), launch("eagle", 60, 2, accept=2.0)])
-    assert verdict.decision == "no_speculation"
-    assert verdict.levels[0].recommended == "base"
+    found = decide([launch("base", 82), launch("eagle", 60, 2, accept=2.0)])
+    assert found.decision == "no_speculation"
+    assert found.recommended == "base"
+    assert found.best is found.comparisons[0]
 
 
 def test_the_best_baseline_counts_not_the_first():
-    verdict = decide(["c1"], [launch("plain", 60), launch("tuned", 82), launch("eagle", 70, 2, accept=2.0)])
-    assert verdict.levels[0].comparisons[0].baseline_id == "tuned"
-    assert verdict.decision == "no_speculation"
+    found = decide([launch("plain", 60), launch("tuned", 82), launch("eagle", 70, 2, accept=2.0)])
+    assert found.comparisons[0].baseline_id == "tuned"
+    assert found.decision == "no_speculation"
 
 
 def test_a_small_gain_from_one_pair_is_undecided_and_says_what_it_could_see():
-    verdict = decide(["c1"], [launch("base", 100), launch("eagle", 102, 2, accept=2.0)])
-    assert verdict.decision == "undecided"
-    assert verdict.levels[0].recommended == "base"
-    assert 0.03 < verdict.detectable_effect < 0.10
+    found = decide([launch("base", 100), launch("eagle", 102, 2, accept=2.0)])
+    assert found.decision == "undecided"
+    assert found.recommended == "base"
+    assert 0.03 < found.detectable_effect < 0.15
+    assert f"{found.detectable_effect:.1%} can be told from noise, not" in found.words
 
 
 def test_repeats_decide_what_one_pair_could_not():
     launches = [launch("base", 100 + d) for d in (-0.4, 0.1, 0.3) * 4]
     launches += [launch("eagle", 102 + d, 2, accept=2.0) for d in (-0.3, 0.2, 0.1) * 4]
-    verdict = decide(["c1"], launches)
-    assert verdict.decision == "speculation"
-    assert verdict.detectable_effect < 0.02
-    assert "24 repeated measurements" in verdict.words[-1]
+    found = decide(launches)
+    assert found.decision == "speculation"
+    assert found.detectable_effect < 0.02
+    assert "with 12 pairs of launches" in found.words
 
 
 def test_many_equal_repeats_are_a_tie_and_a_tie_is_the_simpler_engine():
     launches = [launch("base", 100 + d) for d in (-0.2, 0.2) * 6]
     launches += [launch("eagle", 100 + d, 2, accept=2.0) for d in (-0.2, 0.2) * 6]
-    verdict = decide(["c1"], launches)
-    assert verdict.decision == "tie"
-    assert verdict.levels[0].recommended == "base"
+    found = decide(launches)
+    assert found.decision == "tie"
+    assert found.recommended == "base"
+
+
+def test_a_gain_that_is_shown_but_not_worth_it_is_a_tie():
+    launches = [launch("base", 100)] * 400 + [launch("eagle", 100.6, 2, accept=2.0)] * 400
+    found = decide(launches)
+    assert found.comparisons[0].verdict == "pays"
+    assert found.decision == "tie"
 
 
 def test_among_candidates_as_fast_as_each_other_the_simplest_is_recommended():
     launches = [
         launch("base", 80),
         launch("deep", 120.5, 6, accept=4.0),
-        launch("wide", 120.4, 3, accept=3.0, topk=4, tokens=12),
+        launch("wide", 120.4, 3, accept=3.0, tokens=12),
         launch("plain", 120.0, 3, accept=3.0),
     ]
-    assert decide(["c1"], launches).levels[0].recommended == "plain"
+    assert decide(launches).recommended == "plain"
 
 
-def test_levels_are_judged_on_their_own():
-    launches = [launch("base", 80), launch("eagle", 120, 3, accept=3.0)]
-    launches += [launch("base", 2000, level="c32"), launch("eagle", 1500, 3, level="c32", accept=3.0)]
-    verdict = decide(["c1", "c32"], launches)
-    assert [level.decision for level in verdict.levels] == ["speculation", "no_speculation"]
-    assert verdict.decision == "speculation"
+def test_confirmed_candidates_decide_alone_and_those_that_were_dropped_do_not():
+    confirmed = [launch("base", 100)] * 4 + [launch("eagle", 106, 3, accept=2.0)] * 4
+    dropped = [launch("other", 130, 3, accept=2.0)]
+    lucky = [launch("lucky", 120, 5, accept=3.0)]
+    found = decide([*confirmed, *dropped, *lucky], {"base", "eagle", "other"})
+    assert found.best.candidate_id == "eagle"
+    assert found.best.picked_from == 1
+    assert {one.candidate_id: one.picked_from for one in found.comparisons}["lucky"] == 3
+
+
+def test_a_baseline_that_was_relaunched_is_not_beaten_by_a_lucky_one():
+    launches = [launch("lucky base", 110)] + [launch("base", 100)] * 4 + [launch("eagle", 106, 3, accept=2.0)] * 4
+    assert decide(launches, {"base", "eagle"}).comparisons[0].baseline_id == "base"
 
 
 def test_nothing_to_compare_is_undecided_in_words():
-    assert "no baseline" in decide(["c1"], [launch("eagle", 90, 3)]).words[0]
-    assert "no speculative candidate" in decide(["c1"], [launch("base", 90)]).words[0]
-    assert decide([], []).decision == "undecided"
+    assert "no baseline" in decide([launch("eagle", 90, 3)]).words
+    assert "no speculative candidate" in decide([launch("base", 90)]).words
+    assert decide([]).decision == "undecided"
+    assert decide([]).best is None
 
 
 def test_an_unknown_interval_does_not_break_the_comparison():
-    unknown = LaunchSpeed("eagle", "c1", Estimate(100.0, -math.inf, math.inf), 2.0, 2, 1, 3)
-    assert decide(["c1"], [launch("base", 80), unknown]).decision == "undecided"
+    unknown = LaunchSpeed("eagle", Estimate(100.0, -math.inf, math.inf), True, 2.0, (1, 2, 3))
+    assert decide([launch("base", 80), unknown]).decision == "undecided"
 
 
 @pytest.mark.parametrize("noise", [0.005, 0.03])
 def test_noise_of_repeats_is_found_and_never_zero(noise):
     rng = random.Random(3)
-    found = launch_noise([[100 * math.exp(rng.gauss(0, noise)) for _ in range(4)] for _ in range(40)])
-    assert found.relative_sd == pytest.approx(noise, rel=0.25)
-    assert launch_noise([[100.0, 100.0]]).relative_sd > 0.01
+    repeats = [[Estimate.exactly(100 * math.exp(rng.gauss(0, noise))) for _ in range(4)] for _ in range(40)]
+    assert launch_noise(repeats).relative_sd == pytest.approx(noise, rel=0.25)
+    assert launch_noise([[Estimate.exactly(100.0)] * 2]).relative_sd > 0.01
+
+
+def test_what_is_seen_within_a_launch_is_not_counted_as_noise_between_launches():
+    rng, repeats = random.Random(4), []
+    for _ in range(200):
+        values = [100 * math.exp(rng.gauss(0, math.hypot(0.01, 0.02))) for _ in range(5)]
+        repeats.append([Estimate(v, v * (1 - 1.96 * 0.02), v * (1 + 1.96 * 0.02)) for v in values])
+    assert launch_noise(repeats).relative_sd == pytest.approx(0.01, rel=0.15)
+
+
+def test_parameters_fitted_to_the_repeats_cost_degrees_of_freedom():
+    repeats = [[Estimate.exactly(100.0), Estimate.exactly(103.0), Estimate.exactly(101.0)]]
+    assert launch_noise(repeats, fitted=1).dof == launch_noise(repeats).dof - 1
+    assert "assumed" in launch_noise(repeats, fitted=2).source
 
 
 def test_no_gain_is_rarely_called_one_among_many_candidates():
@@ -107,18 +145,30 @@ def test_no_gain_is_rarely_called_one_among_many_candidates():
     for _ in range(400):
         launches = [launch("base", 100 * math.exp(rng.gauss(0, 0.015)))]
         launches += [launch(f"c{i}", 100 * math.exp(rng.gauss(0, 0.015)), 1 + i, accept=2.0) for i in range(30)]
-        wrong += decide(["c1"], launches).decision == "speculation"
+        wrong += decide(launches).decision == "speculation"
     assert wrong / 400 <= 0.03
+
+
+@pytest.mark.parametrize("noise", [0.015, 0.03])
+def test_intervals_of_relaunched_pairs_hold_the_truth_as_often_as_they_say(noise):
+    rng, held = random.Random(6), 0
+    for _ in range(2000):
+        drift = [launch("base", 100 * math.exp(rng.gauss(0, noise))) for _ in range(4)]
+        pairs = [launch("eagle", 104 * math.exp(rng.gauss(0, noise)), 3, accept=2.0) for _ in range(4)]
+        speedup = decide([*drift, *pairs], {"base", "eagle"}).best.judged
+        held += speedup.lo <= 1.04 <= speedup.hi
+    assert 0.92 <= held / 2000 <= 0.98
 
 
 @given(base=st.floats(10, 500), speed=st.floats(10, 500), accept=st.floats(1, 8))
 def test_faster_than_the_baseline_iff_above_break_even(base, speed, accept):
-    found = decide(["c1"], [launch("base", base), launch("eagle", speed, 7, accept=accept)]).levels[0].comparisons[0]
+    found = decide([launch("base", base), launch("eagle", speed, 7, accept=accept)]).comparisons[0]
     if not math.isclose(base, speed, rel_tol=1e-9):
         assert (found.speedup.est > 1.0) == (accept > found.break_even)
+    assert found.speedup.est * found.break_even == pytest.approx(accept)
 
 
 def test_lookup_without_draft_steps_is_speculation_too():
-    verdict = decide(["c1"], [launch("base", 80), launch("ngram", 100, 0, accept=1.9, topk=0, tokens=8)])
-    assert verdict.decision == "speculation"
-    assert verdict.levels[0].comparisons[0].baseline_id == "base"
+    found = decide([launch("base", 80), launch("ngram", 100, 0, accept=1.9, tokens=8)])
+    assert found.decision == "speculation"
+    assert found.comparisons[0].baseline_id == "base"

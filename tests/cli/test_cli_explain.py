@@ -202,9 +202,41 @@ def test_a_downloaded_hub_model_is_found(models: Path) -> None:
     (model / "refs/main").write_text("aaa")
     assert "got -1" in found(asked("sglang serve org/name", models), "model-config").message
     assert "got -2" in found(asked("sglang serve org/name --revision bbb", models), "model-config").message
-    assert found(asked("sglang serve org/other", models), "model-unknown").severity == "info"
+    assert found(asked("sglang serve org/other", models), "model-unknown").severity == "warning"
     assert found(asked("sglang serve ./missing", models), "model-unknown").severity == "warning"
-    assert found(asked("docker run img sglang serve /models/x", models), "model-unknown").severity == "info"
+    there = found(asked("docker run img sglang serve /models/x", models), "model-unknown")
+    assert "is a path of the container" in there.message
+    there = found(asked("docker run img sglang serve org/other", models), "model-unknown")
+    assert "is not on this machine" in there.message
+
+
+def test_a_hub_model_is_said_first_not_to_have_been_seen(models: Path) -> None:
+    explanation = asked("sglang serve org/model --tp 8", models)
+    assert (explanation.status, explanation.exit_code) == ("warning", 0)
+    assert explanation.findings[0].rule == "model-unknown"
+    headline = spectune("--gpu", "h200", "--", "sglang", "serve", "org/model", cwd=models).stdout.splitlines()[0]
+    seen = "Nothing known speaks against this, but the config.json of org/model was not seen here"
+    assert headline == f"{seen}: SGLang 0.5.23 on h200 (read, not run)"
+
+
+def test_what_could_not_be_read_whole_is_no_success(models: Path) -> None:
+    done = spectune("--gpu", "h200", "--", "sglang serve llama --tp-size $TP", cwd=models)
+    assert done.returncode == 1
+    assert done.stdout.startswith("Incomplete: ")
+    assert asked("sglang serve llama --tp-size ${TP:-8}", models).exit_code == 0
+
+
+def test_findings_come_before_the_table_which_holds_what_changes(models: Path) -> None:
+    words = f"sglang serve llama {EAGLE3} --tp 8 --log-level info".split()
+    lines = spectune("--gpu", "H200", "--", *words, cwd=models).stdout.splitlines()
+    assert lines[0] == "SGLang takes this, but see below: SGLang 0.5.23 on h200 (read, not run)"
+    table = lines.index("What SGLang makes of it:")
+    assert any(line.startswith("warning: ") for line in lines[:table])
+    assert not any(line.startswith(("info: ", "warning: ")) for line in lines[table:])
+    assert not any("read, not run" in line or "abbreviated" in line for line in lines[1:])
+    assert not any(line.startswith(("tp_size", "device")) for line in lines[table:])
+    assert lines[-1].startswith("as given: ")
+    assert "tp_size" in lines[-1]
 
 
 def test_the_machine_that_is_meant(models: Path) -> None:
@@ -215,7 +247,8 @@ def test_the_machine_that_is_meant(models: Path) -> None:
     assert "A100" in said[0].message
     machine, said = choose_machine("rtx-pro-6000", on_cpu=False, here=[])
     assert "read, not run" in said[0].message
-    with pytest.raises(SpectuneError, match="--gpu must be one of h100"):
+    assert choose_machine("H100", on_cpu=False, here=[])[0].name == "h100"
+    with pytest.raises(SpectuneError, match=r"--gpu must be one of h100.*other GPUs are not known"):
         choose_machine("a100", on_cpu=False, here=[])
     assert asked("sglang serve llama --device cpu", models, gpu=None).machine.name == "cpu"
 

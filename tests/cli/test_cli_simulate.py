@@ -91,6 +91,24 @@ def test_bad_input_is_2_and_one_message(words: tuple[str, ...], message: str) ->
     assert "Traceback" not in ran.stderr
 
 
+def test_an_unknown_profile_is_told_before_what_else_is_missing() -> None:
+    ran = predict("--", *ARGV, profile="kimi")
+    assert ran.returncode == 2
+    assert "kimi" in ran.stderr
+    assert "--concurrency" not in ran.stderr
+
+
+def test_help_says_what_predict_needs() -> None:
+    text = "".join(spectune("simulate", "--help").stdout.split())  # lines are broken at hyphens too
+    assert "needs--concurrencyand--context-tokens" in text
+
+
+def test_help_of_commands_is_not_cut() -> None:
+    lines = spectune("--help", env={"COLUMNS": "80"}).stdout.partition("Commands:")[2].strip().splitlines()
+    assert len(lines) > 10
+    assert all(line.endswith(".") and not line.endswith("...") for line in lines)
+
+
 def test_bad_surroundings_are_2(tmp_path: Path) -> None:
     profile = tmp_path / "p.yaml"
     profile.write_text("schema: 1\nname: x\nseeed: 3\n")
@@ -112,7 +130,9 @@ def test_the_profiles_say_where_their_numbers_come_from() -> None:
         one["name"] for one in listed
     }
     text = spectune("profiles").stdout
-    assert "kimi-k2.5-pcie  8 GPUs of 96 GB" in text
+    lines = text.splitlines()
+    assert [line.split()[0] for line in lines[:5]] == ["profile", *sorted(one["name"] for one in listed)]
+    assert lines[1].split() == ["kimi-k2.5-pcie", "8", "96", "GB"]
     assert "Reported by the team" in text
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from search_samples import baseline, chain, record, rows, space
+from search_samples import SPACE, baseline, chain, record, rows, space
 
 from spectune.engines.protocol import Mismatch
 from spectune.search.plan import Stop
@@ -127,3 +128,34 @@ def test_words_name_candidates_by_their_labels() -> None:
     found = summary([record(0, baseline()), record(1, chain(3), 160.0, accept=2.4, ttft_ms=90.0)])
     assert "EAGLE3 strong 3,1,4" in " ".join(found["words"])
     assert chain(3).candidate_id not in " ".join(found["words"])
+
+
+def test_the_same_mode_ratio_compares_with_the_same_system_settings() -> None:
+    records = [record(0, baseline(), 100.0), record(1, baseline("LL"), 125.0), record(2, chain(3), 150.0, accept=2.4)]
+    found = summary([*records, record(3, chain(2, proto="Simple"), 140.0, accept=2.0)])
+    ratios = {
+        r["label"]: r["same_mode_ratio"] for r in found["candidates"] if r["level"] == "c1" and r["class"] == "all"
+    }
+    assert ratios["EAGLE3 strong 3,1,4"] == pytest.approx(1.5)
+    assert ratios["EAGLE3 strong 2,1,3 · NCCL_PROTO=Simple"] is None
+    assert ratios["no speculation"] is None
+
+
+def test_one_figure_decides_and_each_objective_is_told() -> None:
+    """Faster at one level and slower at the other: the geometric mean of both is what counts."""
+    both = space(SPACE.replace("{minimize: ttft_p95_ms, level: c8}]", "{maximize: output_throughput, level: c8}]"))
+    records = [record(0, baseline()), record(1, chain(3), 100.0, accept=2.4)]
+    fast, slow = (record(n, chain(3), speed, accept=2.4) for n, speed in ((1, 180.0), (1, 60.0)))
+    mixed = dataclasses.replace(records[1], levels=(fast.levels[0], slow.levels[1]))
+    found = summarise([records[0], mixed], both, None, name="s", engine="e")
+    assert found["speedup"]["judged"][0] == pytest.approx((1.8 * 0.6) ** 0.5)
+    assert found["verdict"] in ("undecided", "tie")
+    told = " ".join(found["words"])
+    assert "objectives together: undecided" in told
+    assert "decode_speed@c1: speculation pays" in told
+    assert "output_throughput@c8: speculation does not pay" in told
+
+
+def test_constraints_are_judged_on_the_mean_of_a_candidates_launches() -> None:
+    launches = [record(n, chain(3), 160.0, accept=2.4, ttft_ms=ttft) for n, ttft in ((1, 540.0), (2, 440.0))]
+    assert summary([record(0, baseline(), ttft_ms=490.0), *launches])["recommended"]["trial"] in (1, 2)

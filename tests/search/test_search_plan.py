@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from search_samples import baseline, chain, engine, record, space
 
-from spectune.search.finalists import finalists
+from spectune.search.confirmation import confirmation
 from spectune.search.plan import Stop, kept_for_confirmation, next_step, progress
 from spectune.search.proposals import Proposer
 from spectune.search.records import Role, Step, TrialRecord
@@ -48,8 +48,9 @@ def test_a_quarter_is_kept_for_pairs_of_finalist_and_baseline() -> None:
         speed = 150.0 if found.candidate == chain(4) else 100.0
         records.append(record(len(records), found.candidate, speed, role=found.role))
     confirming = [(r.role, r.candidate) for r in records[8:]]
-    assert confirming == [(Role.CONFIRM, baseline()), (Role.CONFIRM, chain(4))] * 2
-    assert all(r.role is Role.SEARCH for r in records[1:8])
+    pair = [(Role.CONFIRM, baseline()), (Role.CONFIRM, chain(4))]
+    assert confirming == pair + pair[::-1]
+    assert [r.role for r in records[1:8]] == [Role.SEARCH] * 6 + [Role.DRIFT]
     assert isinstance(after(records), Stop)
 
 
@@ -72,11 +73,11 @@ def test_a_raised_budget_is_searched_with_and_a_new_finalist_confirmed() -> None
     assert [r.candidate for r in new if r.role is Role.CONFIRM].count(better) >= 2
 
 
-def test_no_candidate_is_searched_twice() -> None:
+def test_no_speculation_is_searched_twice() -> None:
     records = [record(0, baseline())]
-    while isinstance(found := after(records), Step) and found.role is Role.SEARCH:
-        records.append(record(len(records), found.candidate))
-    searched = [r.candidate for r in records]
+    while isinstance(found := after(records), Step) and found.role is not Role.CONFIRM:
+        records.append(record(len(records), found.candidate, role=found.role))
+    searched = [r.candidate for r in records if r.candidate.speculative]
     assert len(set(searched)) == len(searched)
 
 
@@ -120,10 +121,19 @@ def test_five_failures_and_nothing_else_end_the_search() -> None:
     records = [record(0, baseline())]
     for trial in range(1, 6):
         found = step(records)
-        records.append(record(trial, found.candidate, role=found.role, failure=FailureClass.DRAFTER))
+        records.append(record(trial, found.candidate, role=found.role, failure=FailureClass.CRASH))
     found = after(records)
     assert isinstance(found, Stop)
-    assert "it was drafter" in found.reason
+    assert "it was crash" in found.reason
+
+
+def test_drafters_that_accept_nothing_end_the_search_as_soon_as_all_have_been_tried() -> None:
+    records = [record(0, baseline())]
+    while isinstance(found := after(records), Step):
+        assert len(records) < 4
+        dead = FailureClass.DRAFTER if found.candidate.speculative else None
+        records.append(record(len(records), found.candidate, role=found.role, failure=dead))
+    assert "org/strong does not work: see trial 1; EAGLE3 with org/weak does not work" in found.reason
 
 
 def test_an_interrupted_launch_is_made_again_first() -> None:
@@ -158,8 +168,8 @@ def test_finalists_keep_the_bounds_if_any_does() -> None:
         record(1, chain(1), 150.0, ttft_ms=900.0),
         record(2, chain(2), 120.0),
     ]
-    assert finalists(records, space()) == (baseline(), chain(2))
-    assert finalists(records[:2], space()) == (baseline(), chain(1))
+    assert confirmation(records, space(), 4).contenders == (baseline(), chain(2))
+    assert confirmation(records[:2], space(), 4).contenders == (baseline(), chain(1))
 
 
 def test_progress_estimates_the_time_left_from_the_launches_made() -> None:

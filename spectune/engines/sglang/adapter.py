@@ -200,6 +200,15 @@ class SGLangEngine:
         unset = (*self.unset, *candidate.unset_env)
         return translate(self._complete(candidate.arguments), {**self.env, **candidate.env}, self.options, unset).notes
 
+    def added(self, candidate: Candidate) -> dict[str, Any]:
+        """Return the arguments of a launch that neither the space nor the candidate names."""
+        named = {*self.fixed, *candidate.arguments}
+        return {name: value for name, value in self._complete(candidate.arguments).items() if name not in named}
+
+    def unseen(self, reference: Any) -> bool:
+        """Whether nothing is known of a model, as its config.json is not on this machine."""
+        return self._model_of(reference).architecture is None
+
     def mismatches(self, candidate: Candidate, server_info: Mapping[str, Any]) -> list[Mismatch]:
         """Compare every argument that was passed, as SGLang rewrites it, with the one the running engine reports."""
         wanted = self._rules.expected(self._complete(candidate.arguments))

@@ -91,7 +91,7 @@ class ModelReader:
         return max(model.glob(f"snapshots/*/{CONFIG}"), key=lambda file: file.stat().st_mtime, default=None)
 
     def _not_here(self, name: str, shown: str) -> Finding:
-        if _REMOTE.match(name) or (_HUB_NAME.fullmatch(name) and not self.elsewhere):
+        if _REMOTE.match(name) or _HUB_NAME.fullmatch(name):
             where = "is not on this machine"
         elif self.elsewhere:
             where = "is a path of the container"
@@ -99,7 +99,7 @@ class ModelReader:
             message = f"{shown}: there is no such folder here; SGLang would take it for a name on the hub"
             return Finding("model-unknown", "warning", message, f"give the right folder; without it, {ASSUMED}")
         advice = f"give a folder with the model's config.json; without it, {ASSUMED}"
-        return Finding("model-unknown", "info", f"{shown} {where}, so nothing is known of its architecture", advice)
+        return Finding("model-unknown", "warning", f"{shown} {where}: its config.json was not seen", advice)
 
 
 def _load(file: Path) -> dict[str, Any]:

@@ -86,6 +86,32 @@ class VirtualLevel:
         """tok/s of all requests together, over the whole level."""
         return float(self._tokens.sum() / (self.cycle_ends_s[-1] - self.began_s))
 
+    @property
+    def request_ends_s(self) -> Floats:
+        """When each request ended, in seconds since the level's start."""
+        ends: Floats = self.cycle_ends_s[self.starts + self.cycles - 1] - self.began_s
+        return ends
+
+    @property
+    def accepted(self) -> Integers:
+        """Drafts accepted of each request."""
+        accepted: Integers = np.where(self._live, self.correct, 0).sum(axis=1)
+        return accepted
+
+    def class_of(self, index: int) -> str:
+        """Return the class of a request's prompt."""
+        classes = self.loop.classes
+        return classes[(self.first + index) % len(classes)] if classes else "unknown"
+
+    def chunks(self) -> tuple[Floats, Integers]:
+        """Return when the chunks of all requests came, in seconds since the level's start, and the tokens in each."""
+        live = self._live
+        cycle = (self.starts[:, None] + np.arange(self.correct.shape[1]))[live]
+        firsts = self.cycle_begins_s[self.starts]
+        news = np.diff(self.emitted, axis=1, prepend=1)[live]
+        times = np.concatenate([firsts, self.cycle_ends_s[cycle]]) - self.began_s
+        return times, np.concatenate([np.ones(len(firsts), np.int64), news])
+
     def requests(self) -> list[VirtualRequest]:
         """Return a record per request, in the order they were sent."""
         sent = self._sent_s()
@@ -103,7 +129,7 @@ class VirtualLevel:
 
     def _sent_s(self) -> list[float]:
         """When each request was sent: the first ones at once, every other one when an earlier one ended."""
-        ends = np.sort(self.cycle_ends_s[self.starts + self.cycles - 1] - self.began_s)
+        ends = np.sort(self.request_ends_s)
         later: list[float] = ends[: max(0, self.loop.requests - self.loop.concurrency)].tolist()
         return [0.0] * min(self.loop.requests, self.loop.concurrency) + later
 
@@ -113,11 +139,10 @@ class VirtualLevel:
         first_s = float(self.cycle_begins_s[start] - self.began_s)
         correct = self.correct[index, :cycles]
         histogram = np.bincount(correct).tolist() if self.depth else []
-        aborted, classes = bool(self.aborted[index]), self.loop.classes
-        number = self.first + index
+        aborted = bool(self.aborted[index])
         return VirtualRequest(
-            prompt_id=str(number),
-            prompt_class=classes[number % len(classes)] if classes else "unknown",
+            prompt_id=str(self.first + index),
+            prompt_class=self.class_of(index),
             prompt_tokens=self.loop.prompt_tokens,
             output_tokens=int(self.emitted[index, cycles - 1]),
             cached_tokens=0,

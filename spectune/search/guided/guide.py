@@ -54,6 +54,7 @@ class Guide:
         self.chart = Chart.of(space, engine)
         self._targets = targets_of(space)
         self._forecasts = Forecasts(lambda seen, physical: self._survey(seen, physical=physical))
+        self._refused: set[int] = set()
         self._latest: tuple[tuple[Evidence, ...], Landscape] | None = None
 
     def propose(self, evidence: Sequence[Evidence]) -> Advice | None:
@@ -97,6 +98,12 @@ class Guide:
         drafters = {self.chart.setting(item.candidate).drafter for item in measured}
         return out_of_reach(beliefs, max(scores), frozenset(name for name in drafters if name is not None))
 
+    def refuse(self, candidate: Candidate) -> None:
+        """Never propose a candidate again: something else than the evidence speaks against it."""
+        number = self.chart.table.number(candidate)
+        if number is not None:
+            self._refused.add(number)
+
     def outlook(self, evidence: Sequence[Evidence]) -> Outlook | None:
         """Return what another launch may bring; None while nothing was measured, or nothing is left."""
         untried, tried = self._untried(evidence), self._tried(evidence)
@@ -134,6 +141,7 @@ class Guide:
 
     def _untried(self, evidence: Sequence[Evidence]) -> Booleans:
         found = self.chart.table.allowed.copy()
+        found[list(self._refused)] = False
         for item in evidence:
             number = self.chart.table.number(item.candidate)
             if number is not None:

@@ -91,12 +91,76 @@ def test_variables_outside_a_container_do_not_reach_it() -> None:
 
 
 def test_what_only_a_shell_knows_is_said_and_not_guessed() -> None:
-    line = read_launch("A=$(nproc) sglang serve $MODEL --tp-size $TP --port=${PORT:-3} --dp-size 2 $MORE --pp-size `x`")
+    line = read_launch("A=$(nproc) sglang serve $MODEL --tp-size $TP --port=${P:-$X} --dp-size 2 $MORE --pp-size `x`")
     assert line.arguments == {"dp-size": 2}
     assert line.env == {}
     assert rules(line).count("unknown-value") == 4
     assert "$MORE" in only(line, "unknown-words").message
     assert not line.refused
+    assert line.incomplete
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        'ARGS="--model-path m"\nARGS+=" --tp-size 8"\npython -m sglang.launch_server $ARGS',
+        'export ARGS="--model-path m"; export ARGS+=" --tp-size 8"\npython -m sglang.launch_server $ARGS',
+        "python -m sglang.launch_server --model-path ${MODEL:-m} --tp-size ${TP:-8}",
+        'TP=8; python -m sglang.launch_server --model-path "${MODEL:-m}" --tp-size ${TP:-2}',
+        "python -m sglang.launch_server --model-path ${MODEL-'m'} --tp-size ${TP:=8}",
+    ],
+)
+def test_variables_that_grow_or_have_defaults(command: str) -> None:
+    line = read_launch(command)
+    assert line.arguments == {"model-path": "m", "tp-size": 8}
+    assert set(rules(line)) <= {"assumed-default"}
+    assert not line.incomplete
+    assert [finding.severity for finding in line.findings] == ["info"] * len(line.findings)
+
+
+def test_a_variable_that_grows_by_what_is_not_known_is_not_known() -> None:
+    line = read_launch('ARGS="--tp-size 8"; ARGS+=" $MORE"\nsglang serve m $ARGS')
+    assert line.incomplete
+    assert line.arguments == {"model-path": "m"}
+
+
+def test_a_systemd_unit() -> None:
+    line = read_launch(
+        '[Unit]\nDescription=x "y\n[Service]\nEnvironment=NCCL_ALGO=Tree TP=8\nEnvironment="A=b c"\n'
+        "ExecStart=-/opt/venv/bin/python -m sglang.launch_server \\\n  --model-path m --tp-size ${TP}\nRestart=always\n"
+        "EnvironmentFile=-/etc/default/sglang\n"
+    )
+    assert line.arguments == {"model-path": "m", "tp-size": 8}
+    assert line.env == {"NCCL_ALGO": "Tree", "TP": "8", "A": "b c"}
+    assert "the file /etc/default/sglang" in only(line, "unknown-environment").message
+
+
+@pytest.mark.parametrize(
+    ("command", "version"),
+    [
+        ("docker run lmsysorg/sglang:v0.5.9 sglang serve m", "0.5.9"),
+        ("docker run registry.local:5000/lmsysorg/sglang:v0.5.10.post1-cu126 sglang serve m", "0.5.10.post1"),
+        ("pip install 'sglang[all]==0.5.6'\nsglang serve m", "0.5.6"),
+        ("image: lmsysorg/sglang:0.5.8\ncommand: [sglang, serve, m]", "0.5.8"),
+        ("docker run lmsysorg/sglang:v0.5.23 sglang serve m", None),
+        ("docker run lmsysorg/sglang:latest sglang serve m", None),
+        ("sglang serve m --served-model-name sglang", None),
+    ],
+)
+def test_another_version_is_named(command: str, version: str | None) -> None:
+    said = [finding.message for finding in read_launch(command).findings if finding.rule == "other-version"]
+    assert said == ([f"this is SGLang {version}, but what is said here is about 0.5.23"] if version else [])
+
+
+def test_tokens_of_a_container_are_no_news() -> None:
+    assert rules(read_launch("docker run -e HF_TOKEN -e HF_TOKEN=$HF_TOKEN img sglang serve m")) == []
+    assert rules(read_launch("docker run -e NCCL_ALGO img sglang serve m")) == ["unknown-environment"]
+
+
+def test_abbreviations_are_no_news() -> None:
+    line = read_launch("sglang serve m --tp 8")
+    assert line.arguments == {"model-path": "m", "tp-size": 8}
+    assert not line.findings
 
 
 @pytest.mark.parametrize(
@@ -309,6 +373,7 @@ USUAL = [
         ("sglang serve m" + " --tp 2" * 5000, "10001 words is longer"),
         ("A=(x x)\n" + "A=(${A[@]} ${A[@]})\n" * 40 + "sglang serve ${A[@]}", "array A grows beyond"),
         ("A=xxxxxxxx\n" + "A=$A$A\n" * 40 + "sglang serve $A", "grows beyond"),
+        ("A=" + "x" * 300_000 + "\n" + "B=x\n" + "B+=$A\n" * 40 + "sglang serve m", "B grows beyond"),
         ("A=(" * 3000 + ")" * 3000, "is no launch"),
         ("a: &a [x]\ncommand: [" + "*a, " * 50 + "y]", "is no launch"),
         ("docker run --entrypoint sglang image serve m", "is no launch"),

@@ -168,7 +168,17 @@ def test_without_an_engine_the_way_out_is_said(tmp_path: Path) -> None:
     with pytest.raises(SpectuneError) as refused:
         preview_with_engine(Asked(str(file)), dry_run=True, as_json=True)
     assert "no-such-python" in str(refused.value)
-    assert f"`spectune search {file} --dry-run` needs none" in str(refused.value)
+    assert f"`spectune search {file} --dry-run` needs neither" in str(refused.value)
+
+
+@pytest.mark.engine
+def test_the_python_of_the_cpu_runtime_is_recognised(cpu_runtime: Runtime, tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    text = SPACE.format(engine=f"python: {cpu_runtime.python}", model="org/m", drafter="org/d", more="")
+    file.write_text(text.replace("gpus: 0", "gpus: 999").replace(" device: cpu,", ""))
+    with pytest.raises(SpectuneError, match="999 GPUs") as refused:
+        preview_with_engine(Asked(str(file)), dry_run=True, as_json=True)
+    assert "write `runtime: cpu-reference` instead of python" in str(refused.value)
 
 
 def test_it_goes_with_a_dry_run_only() -> None:

@@ -9,11 +9,11 @@ import pytest
 from guided_world import TEXT, engine, launch, search, space, truth
 
 from spectune.analysis.measurement import LevelMeasurement
-from spectune.search.finalists import ranking
 from spectune.search.guided.evidence import evidence_of
 from spectune.search.guided.guide import Guide
 from spectune.search.plan import Stop, next_step
 from spectune.search.proposals import Proposer
+from spectune.search.ranking import incumbent
 from spectune.search.records import Role, Step, TrialRecord
 from spectune.serving import FailureClass
 from spectune.space import Candidate, SearchSpace
@@ -24,9 +24,9 @@ BEST = max(map(truth, EVERY))
 
 
 def recommended(records: list[TrialRecord], at: SearchSpace = SPACE) -> Candidate:
-    proposer = Proposer(at, engine(at))
-    measured = [record for record in records if record.failure is None]
-    return max(measured, key=lambda record: ranking(record, records, at, proposer)).candidate
+    found = incumbent(records, at, Proposer(at, engine(at)).standing)
+    assert found is not None
+    return found
 
 
 @pytest.mark.parametrize("seed", range(4))

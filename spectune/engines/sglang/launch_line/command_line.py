@@ -17,7 +17,7 @@ from spectune.engines.sglang.launch_line.launch_config import ConfigElsewhere, C
 from spectune.engines.sglang.launch_line.launch_environment import Launch
 from spectune.engines.sglang.launch_line.launch_lists import words_in_list
 from spectune.engines.sglang.launch_line.launch_words import find_in_text, find_in_words
-from spectune.engines.sglang.launch_line.older_names import SUCCESSORS, gone_variables
+from spectune.engines.sglang.launch_line.older_names import gone_variables, other_version
 from spectune.engines.sglang.launch_line.parser_findings import (
     after_reading,
     help_only,
@@ -30,6 +30,7 @@ from spectune.engines.sglang.launch_line.shell_words import Word
 from spectune.engines.sglang.options import Option, Options
 from spectune.engines.sglang.printable import printable
 from spectune.engines.sglang.resolution import Finding
+from spectune.engines.sglang.versions.successors import SUCCESSORS
 from spectune.errors import SpectuneError
 
 GREATEST = 2**63 - 1
@@ -37,6 +38,7 @@ LONGEST = 2**20  # characters; the kernel passes no longer command to a program 
 MOST_WORDS = 4096
 MODEL = "model-path"
 _FENCE = re.compile(r"^[ \t]*```.*$", re.MULTILINE)  # around code in Markdown
+_LEFT_OUT = {"unknown-value", "unknown-words"}
 # Refusals whose way out is known, so that the rest of the command can be explained all the same.
 _MENDABLE = {"renamed-option", "missing-model", "help"}
 
@@ -64,6 +66,11 @@ class LaunchLine:
         return any(finding.severity == "fatal" for finding in self.findings)
 
     @property
+    def incomplete(self) -> bool:
+        """Whether arguments had to be left out, because only a running shell or another machine knows them."""
+        return any(finding.rule in _LEFT_OUT for finding in self.findings)
+
+    @property
     def complete(self) -> bool:
         """Whether `arguments` holds what the command means once its refusals are mended."""
         return all(finding.rule in _MENDABLE for finding in self.findings if finding.severity == "fatal")
@@ -74,7 +81,7 @@ class _Reading:
     """What has been read so far."""
 
     parser: ArgumentParser
-    uses: list[tuple[Use, str, bool]] = field(default_factory=list)  # (use, as written, from the config file)
+    uses: list[tuple[Use, bool]] = field(default_factory=list)  # (use, from the config file)
     troubles: list[tuple[int, Finding]] = field(default_factory=list)  # (when the engine would come to it, finding)
     notes: list[Finding] = field(default_factory=list)
     unknown: set[str] = field(default_factory=set)
@@ -100,6 +107,7 @@ def read_launch(command: str | Sequence[str], *, options: Options | None = None,
     if len(launch.words) > MOST_WORDS:
         raise SpectuneError(f"a command of {len(launch.words)} words is longer than any launch, at most {MOST_WORDS}")
     words = _model_first(launch)
+    launch.findings.extend(other_version(command if isinstance(command, str) else " ".join(command)))
     reading = _Reading(ArgumentParser(options) if options else _shipped_parser(), notes=list(launch.findings))
     try:
         added, own = merge(words, reading.parser, cwd or Path.cwd())
@@ -198,7 +206,7 @@ def _read_group(texts: list[str], reading: _Reading, *, from_config: bool) -> No
     if use is not None and use.name == "help":
         reading.troubles.append((_rank(None), help_only(written)))
     elif use is not None:
-        reading.uses.append((use, written, from_config))
+        reading.uses.append((use, from_config))
 
 
 def _rank(trouble: Trouble | None) -> int:

@@ -8,10 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from spectune.engines.sglang.launch_line.shell_words import Word
-from spectune.engines.sglang.printable import printable
+from spectune.engines.sglang.printable import hidden, printable
 from spectune.engines.sglang.resolution import Finding
+from spectune.errors import SpectuneError
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+_APPENDED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=(.*)", re.DOTALL)  # as shells assign, `NAME+=VALUE` too
+LONGEST = 2**20  # characters of a variable
 _CONTAINERS = {"docker", "podman", "nerdctl", "singularity", "apptainer", "enroot", "kubectl"}
 _ENV_OPTIONS_WITH_VALUE = {"-u", "--unset", "-C", "--chdir"}
 
@@ -83,13 +86,13 @@ def _container_option(words: Sequence[Word], place: int, launch: Launch) -> int:
     elif re.fullmatch(r"-e[A-Za-z_]\w*(=.*)?", text, re.DOTALL):
         value = text.removeprefix("-e")
     elif text.split("=")[0] == "--env-file":
-        launch.findings.append(_unknown_env("the file of --env-file"))
+        launch.findings.append(unknown_environment("the file of --env-file"))
     if value is not None:
         assignment = _ASSIGNMENT.fullmatch(value)
         if assignment:
             _set(launch, assignment[1], assignment[2], words[place])
-        else:
-            launch.findings.append(_unknown_env(f"{printable(value, 60)}, taken from the shell that starts it"))
+        elif _matters(value):
+            launch.findings.append(unknown_environment(f"{printable(value, 60)}, taken from the shell that starts it"))
     return place + 1
 
 
@@ -107,13 +110,19 @@ def _leave_outside(launch: Launch) -> None:
 
 
 def _set(launch: Launch, name: str, value: str, word: Word) -> None:
-    if word.unknown:
-        launch.findings.append(_unknown_env(f"{name}={printable(value, 60)}"))
-    else:
+    if not word.unknown:
         launch.env[name] = value
+    elif _matters(name):
+        launch.findings.append(unknown_environment(f"{name}={printable(value, 60)}"))
 
 
-def _unknown_env(what: str) -> Finding:
+def _matters(name: str) -> bool:
+    """Whether a variable can change what is said; keys and tokens cannot."""
+    return not hidden(name)
+
+
+def unknown_environment(what: str) -> Finding:
+    """Return the finding for variables whose values only another place knows."""
     return Finding(
         "unknown-environment", "info", f"environment not known here: {what}", "write NAME=VALUE before the command"
     )
@@ -121,30 +130,39 @@ def _unknown_env(what: str) -> Finding:
 
 def only_assignments(words: Sequence[Word]) -> bool:
     """Whether a command only assigns variables, which later commands then see."""
-    return all(_ASSIGNMENT.fullmatch(word.text) for word in words)
+    return all(_APPENDED.fullmatch(word.text) for word in words)
 
 
 def drop_assignments(words: Sequence[Word], into: dict[str, str]) -> list[Word]:
     """Return the words after the leading assignments, whose known values go `into` a mapping."""
     for place, word in enumerate(words):
-        assignment = _ASSIGNMENT.fullmatch(word.text)
+        assignment = _APPENDED.fullmatch(word.text)
         if assignment is None:
             return list(words[place:])
-        if word.unknown:
-            into.pop(assignment[1], None)
-        else:
-            into[assignment[1]] = assignment[2]
+        _assign(assignment, word, into)
     return []
+
+
+def _assign(assignment: re.Match[str], word: Word, into: dict[str, str]) -> None:
+    """Set a variable or add to it; one whose value only a running shell knows is not known any more."""
+    name, more, value = assignment.groups()
+    if word.unknown or (more and name not in into):
+        into.pop(name, None)
+    else:
+        into[name] = (into[name] if more else "") + value
+        if len(into[name]) > LONGEST:
+            raise SpectuneError(f"{printable(name, 60)} grows beyond {LONGEST} characters")
 
 
 def export(words: Sequence[Word], variables: dict[str, str], exported: dict[str, str]) -> None:
     """Apply the words after `export`."""
     for word in _names(words):
-        assignment = _ASSIGNMENT.fullmatch(word.text)
-        if assignment and not word.unknown:
-            variables[assignment[1]] = exported[assignment[1]] = assignment[2]
-        elif word.text in variables:
-            exported[word.text] = variables[word.text]
+        assignment = _APPENDED.fullmatch(word.text)
+        if assignment:
+            _assign(assignment, word, variables)
+        name = assignment[1] if assignment else word.text
+        if name in variables:
+            exported[name] = variables[name]
 
 
 def unset(words: Sequence[Word], variables: dict[str, str], exported: dict[str, str]) -> None:

@@ -13,9 +13,11 @@ from spectune.engines.sglang.launch_line.launch_environment import (
     export,
     only_assignments,
     read_prefix,
+    unknown_environment,
     unset,
 )
 from spectune.engines.sglang.launch_line.shell_words import ShellText, Word
+from spectune.engines.sglang.launch_line.unit_file import as_script, environment_files
 from spectune.engines.sglang.printable import printable
 from spectune.engines.sglang.resolution import Finding
 from spectune.errors import SpectuneError
@@ -30,7 +32,7 @@ def find_in_text(text: str, *, depth: int = 0) -> Launch:
     Raises:
         SpectuneError: When it has none, or is not closed.
     """
-    shell = ShellText(text)
+    shell = ShellText(as_script(text))
     exported: dict[str, str] = {}
     found: list[Launch] = []
     for words in shell.commands():
@@ -51,6 +53,15 @@ def find_in_text(text: str, *, depth: int = 0) -> Launch:
                 f"{shell.broken_continuations} lines end in a backslash followed by blanks: a shell ends the command "
                 "there; they are read as if they went on",
                 "delete the blanks after the backslash",
+            )
+        )  # fmt: skip
+    first.findings.extend(unknown_environment(f"the file {printable(file, 60)}") for file in environment_files(text))
+    if shell.assumed:
+        first.findings.append(
+            Finding(
+                "assumed-default", "info",
+                f"read as their defaults: {printable(', '.join(dict.fromkeys(shell.assumed)), 200)}",
+                "the variables of the shell that runs it come before them",
             )
         )  # fmt: skip
     return first

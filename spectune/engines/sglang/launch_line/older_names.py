@@ -2,51 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping
 
+from spectune.engines.sglang.options import SHIPPED_VERSION
 from spectune.engines.sglang.printable import printable
 from spectune.engines.sglang.resolution import Finding
 from spectune.engines.sglang.versions.history import history
-
-
-@dataclass(frozen=True)
-class Successor:
-    """What took the place of an option that is gone.
-
-    Attributes:
-        words: The new words; `{}` takes the old option's values. Empty when nothing replaces it.
-        advice: What to do where the words alone do not say it.
-    """
-
-    words: str = ""
-    advice: str = ""
-
-    def rewrite(self, values: Sequence[str]) -> list[str]:
-        """Return the words to use now, given the old option's values."""
-        rewritten: list[str] = []
-        for word in self.words.split():
-            rewritten += list(values) if word == "{}" else [word]
-        return rewritten
-
-
-SUCCESSORS: Mapping[str, Successor] = {
-    "cuda-graph-max-bs": Successor("--cuda-graph-max-bs-decode {}"),
-    "cuda-graph-bs": Successor("--cuda-graph-bs-decode {}"),
-    "enable-piecewise-cuda-graph": Successor(
-        "", "leave it out: the prefill graph is on by default (--cuda-graph-backend-prefill breakable)"
-    ),
-    "disable-piecewise-cuda-graph": Successor("--disable-prefill-cuda-graph"),
-    "piecewise-cuda-graph-tokens": Successor("--cuda-graph-bs-prefill {}"),
-    "piecewise-cuda-graph-max-tokens": Successor("--cuda-graph-max-bs-prefill {}"),
-    "piecewise-cuda-graph-compiler": Successor("", "leave it out: the piecewise compiler was removed"),
-    "enable-breakable-cuda-graph": Successor("--cuda-graph-backend-prefill breakable"),
-    "speculative-ngram-branch-length": Successor("--speculative-ngram-max-trie-depth {}"),
-    "speculative-ngram-min-match-window-size": Successor("", "leave it out: nothing replaces it"),
-    "speculative-ngram-max-match-window-size": Successor("", "leave it out: nothing replaces it"),
-    "speculative-dflash-draft-window-size": Successor("--speculative-draft-window-size {}"),
-    "enable-deepep-moe": Successor("--moe-a2a-backend deepep"),
-}
 
 # Still accepted in 0.5.23 with a warning.
 DEPRECATED: Mapping[str, str] = {
@@ -56,6 +18,7 @@ DEPRECATED: Mapping[str, str] = {
     "enable-flashinfer-allreduce-fusion": "--flashinfer-allreduce-fusion-backend auto",
 }
 
+_VERSION = re.compile(r"sglang(?:\[[^\]\s]{0,80}\])?(?::v?|==)(\d+(?:\.\d+)+(?:\.?(?:post|rc|dev)\d+)?)")
 _GONE_VARIABLES: Mapping[str, str] = {
     "SGLANG_ENABLE_SPEC_V2": "leave it out: since 0.5.15 the overlapped (v2) workers always run",
 }
@@ -73,6 +36,16 @@ def deprecation(name: str, spelling: str) -> Finding | None:
         return None
     message = f"{printable(spelling)} is deprecated; SGLang still accepts it and warns"
     return Finding("deprecated-option", "info", message, f"use {DEPRECATED[name]}")
+
+
+def other_version(text: str) -> list[Finding]:
+    """Return a warning where an image or a package in the text is another SGLang than the one that is known."""
+    named = {found[1] for found in _VERSION.finditer(text)} - {SHIPPED_VERSION}
+    if not named:
+        return []
+    message = f"this is SGLang {', '.join(sorted(named))}, but what is said here is about {SHIPPED_VERSION}"
+    advice = "options, defaults and rules differ between versions; a search asks the installed one"
+    return [Finding("other-version", "warning", message, advice)]
 
 
 def gone_variables(env: Mapping[str, str]) -> list[Finding]:

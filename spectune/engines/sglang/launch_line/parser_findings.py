@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from spectune.engines.sglang.launch_line.argument_parser import ArgumentParser, Trouble, Use
-from spectune.engines.sglang.launch_line.older_names import Successor, deprecation, last_version
+from spectune.engines.sglang.launch_line.older_names import deprecation, last_version
 from spectune.engines.sglang.launch_line.shell_words import Word
 from spectune.engines.sglang.printable import HIDDEN, hidden, printable
 from spectune.engines.sglang.resolution import Finding
+from spectune.engines.sglang.versions.successors import Successor
 
 _QUOTES = "“”„‘’\u00a0"  # what they make of quotes and blanks
 _DASHES = "‐‑‒–—―−"  # what word processors make of --
@@ -58,34 +59,24 @@ def stray_unknown(word: Word) -> Finding:
     )  # fmt: skip
 
 
-def after_reading(uses: Sequence[tuple[Use, str, bool]]) -> tuple[dict[str, Any], list[Finding]]:
+def after_reading(uses: Sequence[tuple[Use, bool]]) -> tuple[dict[str, Any], list[Finding]]:
     """Return the arguments, the last use of each winning, and what is to be said about them.
 
     Args:
-        uses: Each use, as it was written, and whether it came from the `--config` file.
+        uses: Each use, and whether it came from the `--config` file.
     """
     arguments: dict[str, Any] = {}
     findings: list[Finding] = []
-    short: dict[str, str] = {}
     typed: dict[str, Any] = {}
-    for use, written, from_config in uses:
+    for use, from_config in uses:
         if use.name in typed:
             findings.append(_duplicate(use, typed[use.name]))
         if not from_config:
             typed[use.name] = use.value
-        if written != use.spelling:
-            short[written] = use.spelling
         deprecated = deprecation(use.name, use.spelling)
         if deprecated:
             findings.append(deprecated)
         findings += _store(use, arguments)
-    if short:
-        pairs = ", ".join(f"{printable(given, 80)} is {full}" for given, full in short.items())
-        findings.append(
-            Finding(
-                "abbreviation", "info", f"abbreviated: {pairs}", "write it in full: a later option may clash with it"
-            )
-        )
     return arguments, findings
 
 

@@ -10,6 +10,7 @@ from spectune.errors import SpectuneError
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ARRAY = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\[[@*]\]")
+_DEFAULT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*):?[-=](['\"]?)([^'\"$`\\{}]*)\2")
 _SPECIAL = "@*#?$!-0123456789"
 
 
@@ -24,6 +25,7 @@ class Expansion:
         literal: What stands for it without a shell: a dollar alone is itself.
         quote_follows: Whether it only introduces a quote, as in `$'…'`.
         array: The array, for `${NAME[@]}`.
+        default: What stands for it where the variable is not set, for `${NAME:-WORD}`.
     """
 
     written: str
@@ -32,6 +34,7 @@ class Expansion:
     literal: str | None = None
     quote_follows: bool = False
     array: str | None = None
+    default: str | None = None
 
 
 def expansion_at(text: str, start: int, *, quoted: bool) -> Expansion:
@@ -51,17 +54,23 @@ def expansion_at(text: str, start: int, *, quoted: bool) -> Expansion:
         end = closing(text, start + 1, "(", ")")
         return Expansion(text[start:end], end)
     if after == "{":
-        end = closing(text, start + 1, "{", "}")
-        inner = text[start + 2 : end - 1]
-        array = _ARRAY.fullmatch(inner)
-        name_only = inner if _NAME.fullmatch(inner) else None
-        return Expansion(text[start:end], end, name_only, array=array[1] if array else None)
+        return _braced(text, start)
     if name:
         return Expansion(text[start : name.end()], name.end(), name[0])
     if after and after in _SPECIAL:
         return Expansion(text[start : start + 2], start + 2)
     follows = after == "'" and not quoted
     return Expansion("$", start + 1, literal="$", quote_follows=follows)
+
+
+def _braced(text: str, start: int) -> Expansion:
+    end = closing(text, start + 1, "{", "}")
+    inner = text[start + 2 : end - 1]
+    array = _ARRAY.fullmatch(inner)
+    if plain := _DEFAULT.fullmatch(inner):
+        return Expansion(text[start:end], end, plain[1], default=plain[3])
+    name_only = inner if _NAME.fullmatch(inner) else None
+    return Expansion(text[start:end], end, name_only, array=array[1] if array else None)
 
 
 def closing(text: str, start: int, opening: str, closing: str) -> int:

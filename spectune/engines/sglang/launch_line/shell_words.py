@@ -43,6 +43,7 @@ class ShellText:
         variables: Shell variables known so far; the reader of `commands` adds what each command assigns.
         arrays: Shell arrays known so far.
         within_array: Whether the text stood between the brackets of one, which hold no others.
+        assumed: Expansions that are read as their defaults.
         broken_continuations: Lines whose backslash is followed by blanks, which a shell takes for the end.
     """
 
@@ -51,6 +52,7 @@ class ShellText:
     arrays: dict[str, list[Word]] = field(default_factory=dict)
     within_array: bool = False
     broken_continuations: int = 0
+    assumed: list[str] = field(default_factory=list)
     _at: int = 0
     _letters: list[str] = field(default_factory=list)
     _unknown: list[str] = field(default_factory=list)
@@ -155,6 +157,9 @@ class ShellText:
         expansion = expansion_at(self.text, self._at, quoted=quoted)
         self._at = expansion.end
         value = expansion.literal if expansion.name is None else self.variables.get(expansion.name)
+        if expansion.default is not None and not value:
+            value = expansion.default
+            self.assumed.append(expansion.written)
         if value is not None and len(value) > _LONGEST:
             raise SpectuneError(f"{printable(expansion.written, 60)} grows beyond {_LONGEST} characters")
         if expansion.quote_follows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from spectune.engines.sglang.rules import names as n
 from spectune.engines.sglang.rules.eagle import draft_token_bounds
+from spectune.engines.sglang.rules.kernels import or_take, single_page, take
 from spectune.engines.sglang.rules.rule import LAUNCHED, RAN, READ, Rule
 from spectune.engines.sglang.rules.state import State
 
@@ -40,6 +41,14 @@ def _outside_tree_text(state: State) -> str:
         return f"steps {steps} and top-k {topk} must both be at least 1"
     least, most = draft_token_bounds(steps, topk)
     return f"{tokens} draft tokens with {steps} steps and top-k {topk}: {least} to {most} can be filled"
+
+
+def _tree_advice(state: State) -> str:
+    steps, topk, _ = state.triple
+    if topk < 1 or steps < _least_steps(topk):
+        return f"{n.STEPS} and {n.TOPK} from 1 on"
+    least, most = draft_token_bounds(steps, topk)
+    return f"{n.DRAFT_TOKENS} from {max(least, steps + 1)} to {most}, or more steps or branches"
 
 
 def _chain_of_none(state: State) -> bool:
@@ -112,7 +121,7 @@ AFTERWARDS = (
     ),
     Rule(
         "tree-bounds", "die", _outside_tree, _outside_tree_text, "R5 eagle_utils.py:100", LAUNCHED,
-        advice="2 ≤ N ≤ 1 + K + (S−1)·K²",
+        advice=_tree_advice,
     ),
     Rule(
         "no-steps", "die", _chain_of_none, "this version drafts at least one step",
@@ -129,25 +138,25 @@ AFTERWARDS = (
         "tree-below-steps", "die", _below_steps,
         lambda s: "{2} draft tokens cannot hold a path of {0} steps: a tree's first verify fails".format(*s.triple),
         "eagle_worker_common.py:543", LAUNCHED, since="0.5.13",  # read in the wheels of 0.5.13 to 0.5.22
-        advice="N ≥ S + 1",
+        advice=lambda s: f"at least {s.get(n.STEPS) + 1} draft tokens, or fewer steps",
     ),
     Rule(
         "topk-backend", "die", lambda s: s.eagle and s.tree and chain_only(s) is not None,
         lambda s: "the {} attention backend {} takes top-k 1 only".format(*(chain_only(s) or ())),
         "R7 trtllm_mha_backend.py:267, flashmla_backend.py:608, flashinfer_mla_backend.py:1196", READ,
-        advice="top-k 1, or triton, flashinfer (not with MLA) or fa3 in every role",
+        advice=lambda s: or_take("top-k 1", s),
     ),
     Rule(
         "topk-page-split", "die", lambda s: bool(_unpaged(s)),
         lambda s: (f"top-k {s.get(n.TOPK)} with page size {s.get(n.PAGE)} does not run on "
                    f"{', '.join(sorted(_unpaged(s)))}"),
-        "R7", READ, advice="page-size 1, or flashinfer, fa3 or triton in every role",
+        "R7", READ, advice=lambda s: or_take(single_page(s), s),
     ),
     Rule(
         "draft-backend", "die", lambda s: s.eagle and _undraftable(s) is not None,
         lambda s: f"EAGLE is not supported in attention backend {_undraftable(s)}", "section 1, draft_utils.py:96",
         READ,
-        advice="name another speculative-draft-attention-backend",
+        advice=lambda s: f"speculative-draft-{take(s)}",
     ),
     Rule(
         "draft-mla", "die",
@@ -155,7 +164,7 @@ AFTERWARDS = (
         and not s.model.mla and draft_backend(s) in ("trtllm_mla", "cutedsl_mla"),
         lambda s: f"{draft_backend(s)} backend requires MLA model (use_mla_backend=True).", "R7 draft_utils.py:358",
         READ,
-        advice="name another speculative-draft-attention-backend",
+        advice=lambda s: f"speculative-draft-{take(s)}",
     ),
     Rule(
         "offset-overflow", "die", _overflow,

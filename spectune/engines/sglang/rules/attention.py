@@ -5,6 +5,7 @@ from __future__ import annotations
 from spectune.engines.sglang.rules import backends
 from spectune.engines.sglang.rules import names as n
 from spectune.engines.sglang.rules.backends import BLACKWELL, BLACKWELL_PRO
+from spectune.engines.sglang.rules.kernels import take
 from spectune.engines.sglang.rules.rule import RAN, READ, Rule
 
 # fmt: off
@@ -21,7 +22,7 @@ ATTENTION = (
         and s.get(n.ATTENTION) not in (None, *backends.DETERMINISTIC),
         lambda s: (f"ValueError: Currently only {list(backends.DETERMINISTIC)} attention backends are supported for "
                    f"deterministic inference, but you explicitly specified '{s.get(n.ATTENTION)}'."),
-        "overrides.py:1117", RAN, advice="triton", since="0.5.22",
+        "overrides.py:1117", RAN, advice=take, since="0.5.22",
     ),
     Rule(
         "deterministic-mla", "reject",
@@ -29,7 +30,7 @@ ATTENTION = (
         and s.get(n.ATTENTION) not in (None, *backends.DETERMINISTIC_MLA),
         lambda s: (f"ValueError: Currently only {list(backends.DETERMINISTIC_MLA)} attention backends are supported "
                    f"for deterministic inference with absorbed-MLA models. But you're using {s.get(n.ATTENTION)}."),
-        "attention_hook.py:643", RAN, advice="triton", since="0.5.22",
+        "attention_hook.py:643", RAN, advice=take, since="0.5.22",
     ),
     Rule(
         "deterministic-mla-fa4", "reject",
@@ -37,7 +38,7 @@ ATTENTION = (
         and s.capability not in (None, BLACKWELL),
         "ValueError: Deterministic inference with absorbed-MLA models on the fa4 attention backend requires "
         "SM100/SM110: it runs absorbed MLA, whose qv argument flash_attn.cute only implements on those archs.",
-        "attention_hook.py:648", RAN, advice="fa3 or triton", since="0.5.22",
+        "attention_hook.py:648", RAN, advice=take, since="0.5.22",
     ),
     Rule(
         "same-backends", "rewrite",
@@ -58,19 +59,20 @@ ATTENTION = (
         "flex-attention", "reject",
         lambda s: s.get(n.ATTENTION) == "flex_attention" and s.get(n.ALGORITHM) is not None,
         "AssertionError: Speculative decoding is currently not supported with Flex Attention backend",
-        "R7 attention_hook.py:161", RAN, advice="take triton",
+        "R7 attention_hook.py:161", RAN, advice=take,
     ),
     Rule(
         "page-snap", "rewrite", lambda s: backends.snapped_page(s) != s.get(n.PAGE),
         lambda s: f"this attention backend runs with pages of {backends.snapped_page(s)} tokens only",
         "section 1.1, overrides.py:1144", RAN, sets=lambda s: {n.PAGE: backends.snapped_page(s)}, canonical=True,
+        gist="some attention backends run with pages of their own size only",
     ),
     Rule(
         "trtllm-mla-machine", "reject",
         lambda s: s.capability not in (None, BLACKWELL, BLACKWELL_PRO)
         and "trtllm_mla" in (s.get(n.ATTENTION), s.get(n.DECODE_ATTENTION)),
         "ValueError: TRTLLM MLA backend is only supported on Blackwell GPUs (SM100/SM12x). Please use a different "
-        "backend.", "overrides.py:1214", RAN, advice="fa3 or triton on this GPU",
+        "backend.", "overrides.py:1214", RAN, advice=take,
     ),
     Rule(
         "trtllm-mla-kv-dtype", "reject",
@@ -89,7 +91,7 @@ ATTENTION = (
         lambda s: s.capability not in (None, BLACKWELL)
         and "cutedsl_mla" in (s.get(n.ATTENTION), s.get(n.DECODE_ATTENTION)),
         "ValueError: CuteDSL MLA backend is only supported on Blackwell GPUs (SM100). Please use a different backend.",
-        "overrides.py:1244", RAN, advice="fa3 or triton on this GPU",
+        "overrides.py:1244", RAN, advice=take,
     ),
     Rule(
         "cutedsl-kv-dtype", "reject",
@@ -108,7 +110,7 @@ ATTENTION = (
         "trtllm-mha-prefill-machine", "reject",
         lambda s: s.capability not in backends.TRTLLM_MHA_MACHINES and s.backends[0] == "trtllm_mha",
         "ValueError: TRTLLM MHA backend for prefill requires Hopper (SM90), Blackwell (SM100), or SM120 GPUs. Please "
-        "use a different prefill backend.", "attention_hook.py:196", RAN, advice="triton",
+        "use a different prefill backend.", "attention_hook.py:196", RAN, advice=take,
     ),
     Rule(
         "trtllm-mha-prefill-kv-dtype", "reject",
@@ -121,7 +123,7 @@ ATTENTION = (
         "trtllm-mha-decode-machine", "reject",
         lambda s: s.capability not in backends.TRTLLM_MHA_MACHINES and s.backends[1] == "trtllm_mha",
         "ValueError: TRTLLM MHA backend for decode is only supported on Hopper (SM90), Blackwell (SM100) and (SM120) "
-        "GPUs. Please use a different decode backend.", "attention_hook.py:216", RAN, advice="triton",
+        "GPUs. Please use a different decode backend.", "attention_hook.py:216", RAN, advice=take,
     ),
     Rule(
         "fa3-kv-dtype", "rewrite", lambda s: s.get(n.ATTENTION) == "fa3" and s.get("kv-cache-dtype") == "fp8_e5m2",

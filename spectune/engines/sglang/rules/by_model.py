@@ -5,6 +5,7 @@ from __future__ import annotations
 from spectune.engines.sglang.rules import backends
 from spectune.engines.sglang.rules import names as n
 from spectune.engines.sglang.rules.backends import BLACKWELL
+from spectune.engines.sglang.rules.kernels import or_take, take
 from spectune.engines.sglang.rules.rule import RAN, READ, Rule
 
 # fmt: off
@@ -76,14 +77,14 @@ BY_MODEL = (
         lambda s: s.model.architecture == "GptOssForCausalLM" and not set(s.backends) <= set(backends.GPT_OSS),
         lambda s: (f"AssertionError: GptOssForCausalLM requires one of {list(backends.GPT_OSS)} attention backend, but "
                    f"got the following backends\n- Prefill: {s.backends[0]}\n- Decode: {s.backends[1]}\n"),
-        "R24 model_hook.py:515", RAN, advice="leave the backend to SGLang, or take triton",
+        "R24 model_hook.py:515", RAN, advice=lambda s: or_take("leave the backend to SGLang", s),
     ),
     Rule(
         "llama4-backends", "reject",
         lambda s: s.model.architecture in backends.LLAMA4_ARCHITECTURES and not s.cpu
         and s.get(n.ATTENTION) not in (None, *backends.LLAMA4),
         lambda s: ("AssertionError: fa3, aiter, triton, ascend, trtllm_mha or intel_xpu is required for Llama4 model "
-                   f"but got {s.get(n.ATTENTION)}"), "R24 model_hook.py:615", READ,
+                   f"but got {s.get(n.ATTENTION)}"), "R24 model_hook.py:615", READ, advice=take,
     ),
     Rule(
         "gemma4-backends", "reject",
@@ -91,7 +92,7 @@ BY_MODEL = (
         and not set(s.backends) <= {None, *backends.GEMMA4},
         lambda s: ("AssertionError: Gemma4 only supports trtllm_mha, triton, fa4, ascend, intel_xpu, intel_amx, or "
                    f"aiter attention backend, got prefill={s.backends[0]}, decode={s.backends[1]}"),
-        "model_hook.py:653", RAN, since="0.5.15", advice="leave the backend to SGLang, or take triton",
+        "model_hook.py:653", RAN, since="0.5.15", advice=lambda s: or_take("leave the backend to SGLang", s),
     ),
     Rule(
         "exaone-backends", "reject",
@@ -100,20 +101,20 @@ BY_MODEL = (
         and s.get(n.ATTENTION) not in (None, *backends.EXAONE),
         lambda s: (f"AssertionError: One of the attention backends in {list(backends.EXAONE)} is required for "
                    f"{s.model.architecture}, but got {s.get(n.ATTENTION)}"), "model_hook.py:680", READ, since="0.5.15",
-        advice="leave the backend to SGLang, or take triton",
+        advice=lambda s: or_take("leave the backend to SGLang", s),
     ),
     Rule(
         "olmo2-backends", "reject",
         lambda s: s.model.architecture == "Olmo2ForCausalLM" and s.get(n.ATTENTION) == "flashinfer",
         "AssertionError: FlashInfer backend can significantly degrade the performance of Olmo3 models.",
-        "model_hook.py:692", RAN, advice="leave the backend to SGLang, or take triton",
+        "model_hook.py:692", RAN, advice=lambda s: or_take("leave the backend to SGLang", s),
     ),
     Rule(
         "lfm2-backends", "reject",
         lambda s: s.model.architecture in backends.SHORT_CONVOLUTION and s.get(n.ATTENTION) == "triton",
         lambda s: (f"AssertionError: {s.model.architecture} does not support triton attention backend, as the first "
                    "layer might not be an attention layer"), "model_hook.py:722", RAN, since="0.5.10",
-        advice="leave the backend to SGLang, or take flashinfer",
+        advice=lambda s: or_take("leave the backend to SGLang", s),
     ),
     Rule(
         "minimax-m3-algorithm", "reject",

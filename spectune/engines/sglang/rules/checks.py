@@ -102,6 +102,13 @@ CHECKS = (
         advice="a smaller cuda-graph-max-bs-decode, fewer draft tokens, or a greater value of that variable",
     ),
     Rule(
+        "nodes-divide", "reject",
+        lambda s: int(s.get("nnodes") or 1) > 0
+        and s.number("tp-size") * s.number("pp-size") % int(s.get("nnodes") or 1) != 0,
+        "AssertionError: tp_size must be divisible by number of nodes", "validation_hook.py:179", RAN,
+        advice=lambda s: f"tp-size a multiple of nnodes {s.get('nnodes')}",
+    ),
+    Rule(
         "padding-and-compile", "reject",
         lambda s: s.on("disable-cuda-graph-padding") and s.on("enable-torch-compile"),
         "AssertionError: --disable-cuda-graph-padding is incompatible with --enable-torch-compile. With padding "

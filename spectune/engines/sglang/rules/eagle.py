@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from spectune.engines.sglang.rules import names as n
+from spectune.engines.sglang.rules.kernels import or_take, single_page
 from spectune.engines.sglang.rules.rule import RAN, READ, Rule
 from spectune.engines.sglang.rules.state import State
 
@@ -36,6 +37,13 @@ def _number_missing(state: State) -> bool:
     return any(missing) if state.searching else all(missing)
 
 
+def _capped(state: State) -> str:
+    """Say what is decided without, and what after, the limit."""
+    most = (state.get(n.DECODE_GRAPH) or {}).get("max_bs")
+    sized = "" if most is None or most == RUNNING_REQUESTS else f", but sizes graphs and memory for {most}"
+    return f"SGLang caps running requests at {RUNNING_REQUESTS} under speculation{sized}"
+
+
 def paged_tree(state: State, backends: tuple[str, ...]) -> bool:
     """Whether a branching draft runs with pages on a backend that cannot."""
     return state.tree and (state.get(n.PAGE) or 1) > 1 and state.get(n.ATTENTION) not in backends
@@ -45,8 +53,8 @@ def paged_tree(state: State, backends: tuple[str, ...]) -> bool:
 EAGLE = (
     Rule(
         "incomplete-draft", "implicit", _number_missing,
-        lambda s: ("SGLang chooses S, K and N itself, and the attention backend as if K were 1; the same numbers "
-                   "written out may run on another backend") if not s.searching else
+        lambda s: ("SGLang chooses steps, top-k and draft tokens itself, and the attention backend as if top-k were 1; "
+                   "the same numbers written out may run on another backend") if not s.searching else
         f"{s.algorithm} needs {n.STEPS}, {n.TOPK} and {n.DRAFT_TOKENS} together",
         "sections 2.7 and R1, R2, R4", RAN,
         advice="pass speculative-num-steps, speculative-eagle-topk, speculative-num-draft-tokens, attention-backend "
@@ -60,10 +68,9 @@ EAGLE = (
     Rule(
         "running-requests", "rewrite",
         lambda s: s.algorithm in n.RULED | {"FROZEN_KV_MTP"} and s.get(n.RUNNING) is None,
-        "Max running requests is reset to 48 for speculative decoding. Graphs and memory were planned without this "
-        "limit, so max-running-requests 48 written out is a different engine",
+        _capped,
         "sections 1.1 and 2.7, speculative_hook.py:1086", RAN, sets=lambda _: {n.RUNNING: RUNNING_REQUESTS},
-        advice="pass max-running-requests",
+        advice="set max-running-requests to what you need: graphs and memory are then planned for it",
     ),
     Rule(
         "cpu-overlap", "rewrite",
@@ -109,7 +116,7 @@ EAGLE = (
     Rule(
         "topk-trtllm-mha", "reject", lambda s: s.eagle and s.tree and "trtllm_mha" in s.backends,
         "ValueError: trtllm_mha backend only supports topk = 1 for speculative decoding.",
-        "R7 speculative_hook.py:1176", RAN, advice="top-k 1, or triton, flashinfer or fa3",
+        "R7 speculative_hook.py:1176", RAN, advice=lambda s: or_take("top-k 1", s),
     ),
     Rule(
         "rejection-algorithm", "reject",
@@ -155,7 +162,7 @@ EAGLE = (
         lambda s: ("ValueError: speculative_eagle_topk > 1 with page_size > 1 is only supported on "
                    f"{n.PAGED_TREE}; got attention_backend={s.get(n.ATTENTION)!r}. Use page_size == 1 or one of those "
                    "backends."), "R7 speculative_hook.py:1268", RAN,
-        advice="page-size 1, or flashinfer, fa3 or triton",
+        advice=lambda s: or_take(single_page(s), s),
     ),
 )
 # fmt: on

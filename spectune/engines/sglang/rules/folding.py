@@ -141,7 +141,7 @@ class Rulebook:
         for rule in self._folding:
             if not rule.when(state):
                 continue
-            changed = [name for name in seen if dropped(rule, name)]
+            changed = [name for name in seen if rule.takes_away(name)]
             for name in changed:
                 del seen[name]
                 state.values.pop(name)
@@ -188,8 +188,3 @@ def _remembered(known: dict[Any, Part], values: Assignment, key: Any, judge: Cal
             known.clear()
         part = known[asked] = judge()
     return part
-
-
-def dropped(rule: Rule, name: str) -> bool:
-    """Whether an equivalence takes an argument away."""
-    return name in rule.drops or ("speculative-*" in rule.drops and is_speculative(name))

@@ -121,7 +121,7 @@ HYBRID = (
     Rule(
         "mamba-no-buffer-attention", "reject", lambda s: _bare(s) and s.get(n.ATTENTION) == "trtllm_mha",
         "AssertionError: no_buffer do not support trtllm_mha attention backend.", "mamba_hook.py:169", RAN,
-        since="0.5.15", advice="triton or flashinfer",
+        since="0.5.15", advice="attention-backend triton or flashinfer",
     ),
 )
 # fmt: on

@@ -42,7 +42,8 @@ def _prefill_graphs_off(state: State) -> bool:
 PARALLELISM = (
     Rule(
         "dp-attention-spelling", "rewrite", lambda s: s.on("enable-dp-attention"),
-        "enable-dp-attention is the old spelling of attn-dp-size", "R16 parallel_hook.py:39", RAN,
+        lambda s: "enable-dp-attention is the old spelling of attn-dp-size" if s.attention_dp else "",
+        "R16 parallel_hook.py:39", RAN,
         sets=lambda s: {"enable-dp-attention": None} | (
             {"attn-dp-size": s.number("dp-size"), "dp-size": 1} if s.number("attn-dp-size") == 1 else {}),
         advice="write attn-dp-size", since="0.5.22",

@@ -34,6 +34,9 @@ RULED = EAGLE_FAMILY | {"NGRAM"}
 """Algorithms spectune folds and refuses for; all others pass through a search as they are written."""
 
 BUILT_IN = RULED | {"DFLASH", "DSPARK", "UNO", "FROZEN_KV_MTP", "NONE"}
+ALGORITHMS = tuple(sorted(BUILT_IN - {"NONE"} | {"NEXTN"}))
+"""As a user may write them."""
+
 MIXED_CHUNK = frozenset({"EAGLE", "EAGLE3", "DFLASH", "DSPARK"})
 PAGED_TREE = ("flashinfer", "fa3", "triton")
 # Their multi-step draft or verify kernels take one branch only.

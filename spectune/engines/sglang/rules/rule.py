@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 from spectune.engines.sglang.rules.state import State
@@ -38,10 +39,11 @@ class Rule:
         source: Section of the facts (R-numbers are theirs) or file:line of SGLang.
         tested: How it is known.
         sets: Values after a rewrite; a value of None takes the argument away.
-        drops: Arguments that make no difference (`same`).
+        drops: Arguments that make no difference (`same`); one that ends in `*` stands for all that begin so.
         advice: The way out.
         since: First SGLang version it is known for.
         until: Last one; None while it still holds.
+        gist: What it says of any launch, where `says` needs one.
         canonical: Whether a search writes candidates as this rule rewrites them.
     """
 
@@ -57,6 +59,7 @@ class Rule:
     since: str = "0.5.6"
     until: str | None = None
     canonical: bool = False
+    gist: str = ""
 
     def __post_init__(self) -> None:
         assert (self.sets is not None) == (self.kind == "rewrite"), self.name
@@ -71,9 +74,22 @@ class Rule:
         """Return what it says of a launch."""
         return self.says if isinstance(self.says, str) else self.says(state)
 
+    @property
+    def general(self) -> str:
+        """What it says whatever the launch; empty where that depends on it."""
+        return self.says if isinstance(self.says, str) else self.gist
+
     def way_out(self, state: State) -> str:
         """Return its advice for a launch."""
         return self.advice if isinstance(self.advice, str) else self.advice(state)
+
+    def takes_away(self, name: str) -> bool:
+        """Whether it is an equivalence that drops an argument."""
+        return name in self.drops or name.startswith(self._prefixes)
+
+    @cached_property
+    def _prefixes(self) -> tuple[str, ...]:
+        return tuple(name[:-1] for name in self.drops if name.endswith("*"))
 
     @property
     def excludes(self) -> bool:

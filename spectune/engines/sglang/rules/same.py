@@ -10,6 +10,15 @@ from spectune.engines.sglang.rules import names as n
 from spectune.engines.sglang.rules.rule import RAN, READ, Rule
 from spectune.engines.sglang.rules.state import State
 
+OTHERS = frozenset({"speculative-dflash-*", "speculative-dspark-*", "speculative-domino-*"})
+DRAFTERS = frozenset(
+    {
+        "speculative-draft-load-format", "speculative-draft-model-quantization", "speculative-draft-kv-cache-dtype",
+        "speculative-draft-window-size", "speculative-draft-sink-size", "speculative-token-map",
+        "speculative-moe-runner-backend", "speculative-moe-a2a-backend",
+    }
+)  # fmt: skip
+
 
 def _graphs_off(state: State) -> bool:
     return any(state.on(name) for name in ("disable-decode-cuda-graph", "disable-cuda-graph")) or (
@@ -61,6 +70,19 @@ SAME = (
     Rule(
         "eagle3-token-map", "same", lambda s: s.algorithm == "EAGLE3", "EAGLE3 ignores speculative-token-map",
         "R13 eagle_worker_v2.py:323", READ, drops=frozenset({"speculative-token-map"}),
+    ),
+    Rule(
+        "overlap-variable", "same", lambda _: True, "no code of this version reads SGLANG_ENABLE_SPEC_V2",
+        "section 1.1", READ, drops=frozenset({"env.SGLANG_ENABLE_SPEC_V2"}), since="0.5.14",
+    ),
+    Rule(
+        "others-alone", "same", lambda s: s.algorithm in n.EAGLE_FAMILY,
+        "only NGRAM, DFLASH and DSPARK read the arguments with their names", "sections 2.2 to 2.4, ngram_worker.py:99",
+        READ, drops=frozenset({"speculative-ngram-*", *OTHERS}),
+    ),
+    Rule(
+        "drafter-alone", "same", lambda s: s.algorithm == "NGRAM", "NGRAM has no draft model that these could be for",
+        "section 2.2, ngram_worker.py:99", READ, drops=DRAFTERS | OTHERS,
     ),
     Rule(
         "mixed-chunk", "same", lambda s: s.algorithm in {"STANDALONE", "NGRAM"},

@@ -11,16 +11,19 @@ from spectune.engines.sglang.rules.by_model import BY_MODEL
 from spectune.engines.sglang.rules.checks import CHECKS
 from spectune.engines.sglang.rules.eagle import EAGLE
 from spectune.engines.sglang.rules.hybrid import HYBRID
+from spectune.engines.sglang.rules.kernels import KERNEL_RULES
 from spectune.engines.sglang.rules.launch import DATA_PARALLELISM, MEMORY, PARALLELISM
 from spectune.engines.sglang.rules.lookup import NGRAM, OTHERS
 from spectune.engines.sglang.rules.nvfp4 import NVFP4, NVFP4_BACKENDS
 from spectune.engines.sglang.rules.rule import Rule
 from spectune.engines.sglang.rules.same import SAME
+from spectune.engines.sglang.rules.sizes import MODEL_SIZES, SIZES
 from spectune.engines.sglang.rules.unwise import UNWISE
 
 PIPELINE: tuple[Rule, ...] = (
     *PARALLELISM,
     *MEMORY,
+    *MODEL_SIZES,
     *BY_MODEL,
     *HYBRID,
     *NVFP4_BACKENDS,
@@ -32,7 +35,9 @@ PIPELINE: tuple[Rule, ...] = (
     *NGRAM,
     *OTHERS,
     *CHECKS,
+    *KERNEL_RULES,
     *AFTERWARDS,
+    *SIZES,
     *UNWISE,
 )
 """What resolves, refuses or warns."""

@@ -7,7 +7,7 @@ from spectune.engines.sglang.rules.memory import LISTED
 from spectune.engines.sglang.rules.rule import RAN, READ, Rule
 from spectune.engines.sglang.rules.state import State
 
-COUNTS = ("tp-size", "pp-size", "dp-size", n.PAGE, n.RUNNING, "context-length", "max-total-tokens")
+COUNTS = ("tp-size", "pp-size", "dp-size", n.PAGE, "max-total-tokens")
 TREE_ALGORITHM = "allreduce:tree"
 
 
@@ -27,11 +27,19 @@ def _not_positive(state: State) -> str | None:
     return next((name for name in COUNTS if state.get(name) is not None and int(state.get(name)) < 1), None)
 
 
+def _unused(state: State) -> list[str]:
+    """Return the arguments of speculation that were given."""
+    return [name for name in state.given if name.startswith("speculative-") and name != n.ALGORITHM]
+
+
 def _graphs_beyond(state: State) -> int | None:
     """Return the greatest captured batch where it is none, or more than anybody could list."""
     graph = state.get(n.DECODE_GRAPH) or {}
     most = graph.get("max_bs")
-    odd = graph.get("backend") != "disabled" and most is not None and not 1 <= most <= LISTED
+    running = state.get(n.RUNNING)
+    if graph.get("backend") == "disabled" or (running is not None and int(running) < 1):  # which is told by itself
+        return None
+    odd = most is not None and not 1 <= most <= LISTED
     return most if odd else None
 
 
@@ -77,9 +85,15 @@ UNWISE = (
         advice="unset it",
     ),
     Rule(
-        "spec-v2-gone", "note", lambda s: "SGLANG_ENABLE_SPEC_V2" in s.env,
-        "SGLANG_ENABLE_SPEC_V2 does not exist any more: the V2 workers always run", "section 1.1", READ, since="0.5.15",
-        advice="unset it",
+        "dp-attention-alone", "unwise",
+        lambda s: s.given.get("enable-dp-attention") is True and not s.attention_dp,
+        "enable-dp-attention without a dp-size does nothing: there is one group, and attention is not data parallel",
+        "R16 parallel_hook.py:39", RAN, advice="attn-dp-size N, as enable-dp-attention with dp-size N is called now",
+    ),
+    Rule(
+        "unused-speculation", "unwise", lambda s: s.algorithm is None and bool(_unused(s)),
+        lambda s: f"{', '.join(_unused(s))} without speculative-algorithm: nothing is drafted", "spec_info.py:32", READ,
+        advice="name the algorithm, EAGLE3 for one, or leave them out",
     ),
     Rule(
         "cpu-speculates", "note", lambda s: s.cpu and s.eagle and s.backends == ("intel_amx", "intel_amx"),

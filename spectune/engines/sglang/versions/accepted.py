@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from spectune.engines.sglang.options import Options
+from spectune.engines.sglang.versions.history import FIRST_VERSION, history, lacking
 from spectune.engines.sglang.versions.spellings import SWITCHES, canonical_name, canonical_value, renamed
+from spectune.engines.sglang.versions.successors import SUCCESSORS, Successor
 from spectune.engines.sglang.versions.translation import translate
+
+# As its command line takes them, which completes names; a space has one name for each.
+WRITTEN_OUT: Mapping[str, str] = MappingProxyType({"tp": "tp-size", "dp": "dp-size", "pp": "pp-size"})
 
 
 @dataclass(frozen=True)
@@ -49,8 +55,37 @@ class AcceptedArgument:
         return option.complaint(value)
 
 
-def accepted_arguments(options: Options) -> Mapping[str, AcceptedArgument]:
+@dataclass(frozen=True)
+class GoneArgument:
+    """A name that neither this version nor today's has, which people still write.
+
+    Attributes:
+        name: As it stands in the space.
+        version: The installed one.
+    """
+
+    name: str
+    version: str
+
+    def complaint(self, value: Any) -> str:  # noqa: ARG002 (whatever the value is)
+        """Say since when it is gone, and what took its place."""
+        if self.name in WRITTEN_OUT:
+            return f"'{self.name}' is short for {WRITTEN_OUT[self.name]}: write that"
+        if self.name not in history():
+            gone = f"SGLang {self.version} has no {self.name}, which was gone before {FIRST_VERSION}"
+        else:
+            gone = lacking(self.name, self.version).rpartition(";")[0]
+        successor = SUCCESSORS.get(self.name, Successor())
+        way_out = f"write {successor.in_a_space}" if successor.words else successor.advice.replace("--", "")
+        return f"{gone}; {way_out or 'remove it'}"
+
+
+def accepted_arguments(options: Options) -> Mapping[str, AcceptedArgument | GoneArgument]:
     """Return every name a space may use for this version, with what judges its values."""
     today = Options.shipped().by_name
     names = {*options.by_name, *today, *renamed(), *SWITCHES}
-    return {name: AcceptedArgument(name, options) for name in names}
+    gone = {*WRITTEN_OUT, *SUCCESSORS, *(name for name, known in history().items() if known.last is not None)} - names
+    return {
+        **{name: AcceptedArgument(name, options) for name in names},
+        **{name: GoneArgument(name, options.version) for name in gone},
+    }

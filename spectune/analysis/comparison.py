@@ -1,0 +1,151 @@
+"""One configuration's speed against another's, over all their launches.
+
+Method. Both speeds are means of ln speed over their launches. The variance of a mean is that between launches, pooled
+over everything that was launched twice (`launch_noise`), plus that within a launch (half-width / 1.96, squared), over
+the number of launches. The interval of the ratio is exp(ln ratio ± t·√(sum of both variances)) with the degrees of
+freedom of the launch noise: the t interval of a contrast with a pooled variance (Scheffé, *The Analysis of Variance*,
+section 3.2). A relaunched baseline is taken as the best one with what is known of its rivals (`best_baseline`).
+Break-even is accept length / speedup, so that accept length > break-even and speedup > 1 are the same
+statement.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Literal
+
+from spectune.analysis.best_baseline import Known
+from spectune.analysis.break_even import break_even_from_speedup
+from spectune.analysis.estimate import Estimate
+from spectune.analysis.launch_noise import LaunchNoise, within_launch_variance
+from spectune.bench.precision import t_quantile
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchSpeed:
+    """One launch of one configuration, by one figure.
+
+    Attributes:
+        candidate_id: Launches with the same id are repeats of each other.
+        speed: The figure compared, more is better, with the interval within the launch.
+        speculates: Whether anything is drafted; otherwise this is a baseline.
+        accept_length: Mean tokens per verify; 1.0 for a baseline.
+        simplicity: Sort key, simpler first.
+    """
+
+    candidate_id: str
+    speed: Estimate
+    speculates: bool = False
+    accept_length: float = 1.0
+    simplicity: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One candidate against the best baseline.
+
+    Attributes:
+        candidate_id: The candidate.
+        level: Where: the load point, or the objectives.
+        baseline_id: The best baseline there.
+        log_ratio: ln of speed over speed.
+        error: Its standard error.
+        dof: Degrees of freedom of the error.
+        picked_from: Number of candidates of which this one may have been picked for these very launches.
+        accept_length: Mean over the launches.
+        launches: Launches of the candidate and of the baseline.
+        simplicity: Sort key, simpler first.
+    """
+
+    candidate_id: str
+    level: str
+    baseline_id: str
+    log_ratio: float
+    error: float
+    dof: float
+    picked_from: int
+    accept_length: float
+    launches: tuple[int, int]
+    simplicity: tuple[int, ...]
+
+    @property
+    def speedup(self) -> Estimate:
+        """Speed over that of the baseline, 95 % interval for this pair alone."""
+        return self.interval(CONFIDENCE)
+
+    @property
+    def judged(self) -> Estimate:
+        """The same with an interval that allows for the candidates it was picked from (Bonferroni)."""
+        return self.interval(1.0 - (1.0 - CONFIDENCE) / self.picked_from)
+
+    @property
+    def break_even(self) -> float:
+        """Accept length at which it would be as fast as the baseline."""
+        return break_even_from_speedup(self.accept_length, self.speedup.est)
+
+    @property
+    def detectable_effect(self) -> float:
+        """Smallest relative gain these launches could have told from noise (0.05 = 5 %)."""
+        return math.expm1(self.log_ratio - math.log(low)) if (low := self.judged.lo) > 0.0 else math.inf
+
+    @property
+    def verdict(self) -> Literal["pays", "loses", "unclear"]:
+        """Whether it is shown to be faster than the baseline, to be slower, or neither."""
+        if self.judged.lo > 1.0:
+            return "pays"
+        return "loses" if self.speedup.hi < 1.0 else "unclear"
+
+    def interval(self, confidence: float) -> Estimate:
+        """The speedup with an interval of this coverage."""
+        half = t_quantile(0.5 + confidence / 2.0, self.dof) * self.error
+        return Estimate(math.exp(self.log_ratio), math.exp(self.log_ratio - half), math.exp(self.log_ratio + half))
+
+
+def compare(
+    level: str,
+    group: Sequence[LaunchSpeed],
+    baseline: Sequence[LaunchSpeed],
+    noise: LaunchNoise,
+    *,
+    best: Known | None = None,
+    picked_from: int = 1,
+) -> Comparison:
+    """One candidate's launches against one baseline's.
+
+    Args:
+        level: Where both were measured.
+        group: The candidate's launches.
+        baseline: The baseline's.
+        noise: Launch noise.
+        best: What is known of the best baseline, where that may be another one.
+        picked_from: Number of candidates of which this one may have been picked for these very launches.
+    """
+    first, mine, theirs = group[0], known(group, noise), best or known(baseline, noise)
+    return Comparison(
+        candidate_id=first.candidate_id,
+        level=level,
+        baseline_id=baseline[0].candidate_id,
+        log_ratio=mine.mean - theirs.mean,
+        error=math.sqrt(mine.variance + theirs.variance),
+        dof=noise.dof,
+        picked_from=picked_from,
+        accept_length=fmean(launch.accept_length for launch in group),
+        launches=(len(group), len(baseline)),
+        simplicity=first.simplicity,
+    )
+
+
+def mean_log(group: Sequence[LaunchSpeed]) -> float:
+    """Mean of ln speed over the launches of one configuration."""
+    return fmean(math.log(launch.speed.est) for launch in group)
+
+
+def known(group: Sequence[LaunchSpeed], noise: LaunchNoise) -> Known:
+    """What the launches of one configuration say of its ln speed."""
+    within = fmean(within_launch_variance(launch.speed) for launch in group)
+    return Known(mean_log(group), (noise.relative_sd**2 + within) / len(group))

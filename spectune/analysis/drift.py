@@ -1,0 +1,174 @@
+"""What the machine does to all launches alike: a slow drift, and jumps from one state to another.
+
+Both are seen in launches of the same configuration. Every repeated configuration has its own mean; what its launches
+have in common beyond that is fitted by least squares to ln speed: a line over the study clock, or a step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from spectune.analysis.estimate import Estimate
+from spectune.analysis.launch_noise import DEFAULT_LAUNCH_NOISE, DEFAULT_WEIGHT
+from spectune.bench.precision import t_quantile
+
+FEWEST_FOR_DRIFT = 4
+"""Launches of repeated configurations below which a line through them says nothing."""
+SMALLEST_JUMP = 0.03
+"""Changes below 3 % are left to the launch noise; alternating launches take them out of every comparison anyway."""
+SUSPECTED = 3.0
+"""Standard errors from which a single launch is unlike the others, and made again."""
+CERTAIN = 0.999
+"""Confidence of the interval that must exclude zero for a step to be a jump."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """A launch of a configuration that has others.
+
+    Attributes:
+        trial: Its number.
+        candidate_id: Launches with the same id are repeats of each other.
+        hours: Study clock at its middle.
+        log_speed: ln of the speed compared.
+    """
+
+    trial: int
+    candidate_id: str
+    hours: float
+    log_speed: float
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """Change of all speeds over the study clock.
+
+    Attributes:
+        per_hour: Change of ln speed per hour, 95 % interval.
+        hours: Time the launches behind it span.
+    """
+
+    per_hour: Estimate
+    hours: float
+
+    @property
+    def shown(self) -> bool:
+        """Whether it is more than the noise between launches makes anyway; only then is it corrected."""
+        return self.per_hour.lo > 0.0 or self.per_hour.hi < 0.0
+
+    @property
+    def words(self) -> str:
+        """The drift in a sentence."""
+        rate, lo, hi = (
+            f"{math.expm1(value):+.1%}" for value in (self.per_hour.est, self.per_hour.lo, self.per_hour.hi)
+        )
+        if self.shown:
+            return f"the machine drifted by {rate} an hour ({lo} to {hi}); all figures are brought to the same time"
+        return f"no drift is seen: {rate} an hour ({lo} to {hi}) over {self.hours:.2g} h, so nothing is corrected"
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """A lasting change of the machine between two launches.
+
+    Attributes:
+        before: Trial of the last launch known to be before it.
+        after: Trial of the first launch known to be after it.
+        change: Change of ln speed, 95 % interval.
+    """
+
+    before: int
+    after: int
+    change: Estimate
+
+    @property
+    def words(self) -> str:
+        """The jump in a sentence."""
+        change, lo, hi = (math.expm1(value) for value in (self.change.est, self.change.lo, self.change.hi))
+        return (
+            f"the machine changed between launches {self.before} and {self.after}: {change:+.1%} ({lo:+.1%} to "
+            f"{hi:+.1%}); only launches from {self.after} on are compared"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """One regressor fitted beside a mean per configuration (analysis of covariance)."""
+
+    slope: float
+    error: float
+    squares: float
+    dof: float
+
+
+def find_drift(repeats: Sequence[Repeat]) -> Drift | None:
+    """Fit a line over the study clock; None where there are too few repeats."""
+    fit = _fitted(repeats, lambda repeat: repeat.hours) if len(repeats) >= FEWEST_FOR_DRIFT else None
+    if fit is None:
+        return None
+    times = [repeat.hours for repeat in repeats]
+    return Drift(_interval(fit), max(times) - min(times))
+
+
+def find_jump(repeats: Sequence[Repeat]) -> Jump | None:
+    """Find the step that explains the launches best, if it is certain; at least two launches must lie behind it.
+
+    A step through every gap between two launches is fitted (a change point by least squares, Hinkley 1970) and the
+    best taken. It is a jump when its 99.9 % interval excludes zero, it is 3 % at least, and no line explains the
+    launches better.
+
+    Args:
+        repeats: In the order of their launches.
+    """
+    best: tuple[float, int, _Fit] | None = None
+    for first in range(1, len(repeats) - 1):
+        after = repeats[first].trial
+        fit = _fitted(repeats, lambda repeat, after=after: float(repeat.trial >= after))  # type: ignore[misc]
+        if fit is not None and (best is None or fit.squares < best[0]):
+            best = fit.squares, first, fit
+    if best is None:
+        return None
+    squares, first, fit = best
+    line = _fitted(repeats, lambda repeat: repeat.hours) if len(repeats) >= FEWEST_FOR_DRIFT else None
+    if abs(fit.slope) < max(_half_width(fit, CERTAIN), SMALLEST_JUMP) or (line is not None and line.squares < squares):
+        return None
+    return Jump(repeats[first - 1].trial, repeats[first].trial, _interval(fit))
+
+
+def surprises(last: Repeat, earlier: Iterable[Repeat], relative_sd: float) -> bool:
+    """Whether a launch is so unlike the earlier ones of its configuration that the machine may have jumped."""
+    known = [repeat.log_speed for repeat in earlier if repeat.candidate_id == last.candidate_id]
+    if not known:
+        return False
+    error = relative_sd * math.sqrt(1.0 + 1.0 / len(known))
+    return abs(last.log_speed - fmean(known)) > max(SUSPECTED * error, SMALLEST_JUMP)
+
+
+def _fitted(repeats: Sequence[Repeat], regressor: Callable[[Repeat], float]) -> _Fit | None:
+    groups: dict[str, list[Repeat]] = {}
+    for repeat in repeats:
+        groups.setdefault(repeat.candidate_id, []).append(repeat)
+    pairs: list[tuple[float, float]] = []
+    for group in groups.values():
+        x_mean, y_mean = fmean(map(regressor, group)), fmean(repeat.log_speed for repeat in group)
+        pairs += [(regressor(repeat) - x_mean, repeat.log_speed - y_mean) for repeat in group]
+    spread = math.fsum(x * x for x, _ in pairs)
+    dof = len(repeats) - len(groups) - 1
+    if spread <= 0.0 or dof < 1:
+        return None
+    slope = math.fsum(x * y for x, y in pairs) / spread
+    squares = math.fsum((y - slope * x) ** 2 for x, y in pairs)
+    variance = (DEFAULT_WEIGHT * DEFAULT_LAUNCH_NOISE**2 + squares) / (DEFAULT_WEIGHT + dof)
+    return _Fit(slope, math.sqrt(variance / spread), squares, DEFAULT_WEIGHT + dof)
+
+
+def _interval(fit: _Fit) -> Estimate:
+    half = _half_width(fit, 0.95)
+    return Estimate(fit.slope, fit.slope - half, fit.slope + half)
+
+
+def _half_width(fit: _Fit, confidence: float) -> float:
+    return t_quantile(0.5 + confidence / 2.0, fit.dof) * fit.error

@@ -1,0 +1,42 @@
+"""What a user has to know of a space before its first launch, in a sentence each."""
+
+from __future__ import annotations
+
+from spectune.engines.open import queueing, simulation_notes, unwise_variables
+from spectune.engines.sglang.adapter import SGLangEngine
+from spectune.engines.sglang.rules.names import ALGORITHMS
+from spectune.engines.simulated.engine import SimulatedEngine
+from spectune.space import ALGORITHM, NO_SPECULATION, SearchSpace
+from spectune.space.names import nearest
+
+
+def notes_on(space: SearchSpace, engine: SGLangEngine) -> list[str]:
+    """Return all of it, the gravest first."""
+    return [
+        *simulation_notes(space, engine),
+        *unseen_models(space, engine),
+        *unknown_algorithms(space),
+        *queueing(space, engine),
+        *unwise_variables(space, engine),
+    ]
+
+
+def unseen_models(space: SearchSpace, engine: SGLangEngine) -> list[str]:
+    """Say of which target nothing is known here, so that rules that depend on its architecture are left out."""
+    target = space.engine.args.get("model-path")
+    if isinstance(engine, SimulatedEngine) or target is None or not engine.unseen(target):
+        return []
+    return [f"the config.json of {target} was not seen here: rules that depend on the architecture are left out"]
+
+
+def unknown_algorithms(space: SearchSpace) -> list[str]:
+    """Return the algorithms that are none of SGLang's own; a plugin may have registered them."""
+    parameter = space.parameters.get(ALGORITHM)
+    own = (*ALGORITHMS, NO_SPECULATION)
+    said = []
+    for name in (str(value) for value in (parameter.values if parameter is not None else ())):
+        if name.upper() not in {one.upper() for one in own}:
+            meant = nearest(name, own)
+            asked = f"did you mean {meant}? If not, a plugin" if meant else "a plugin"
+            said.append(f"SGLang itself has no {ALGORITHM} {name}: {asked} has to register it")
+    return said

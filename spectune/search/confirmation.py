@@ -1,0 +1,111 @@
+"""The last part of a study: the best of both branches launched in turns until one is shown to be faster.
+
+The best of many noisy launches is partly lucky, so none of the launches that made a finalist one counts in its
+favour. In every round each contender is launched once, in reversed order every other round, so that a drift takes as
+much from one as from the other. Where the search cannot tell which of two is the best of its branch, both are in the
+first round, and the better one over all its launches goes on.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from spectune.search.outcome import weigh
+from spectune.search.ranking import Standing, best_of, rivals
+from spectune.search.records import Role, TrialRecord
+from spectune.search.timeline import timeline
+from spectune.space import Candidate, SearchSpace
+
+MOST_CONTENDERS = 2
+"""Of each branch."""
+LAUNCHES_EACH = 4
+"""A second contender of each branch needs so many more launches kept."""
+SETTLED = 0.999
+"""Confidence of the interval that may end the rounds early; looking at every round at 95 % would find something in the
+end (Haybittle 1971, Peto et al. 1976)."""
+FEWEST_ROUNDS = 2
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """Where the confirmation stands.
+
+    Attributes:
+        contenders: Those that began, baselines first; empty when a branch has none.
+        done: Launches that count, of contenders and since the last jump.
+        rounds: Complete rounds among them.
+        next: Who is launched next; None when the comparison is settled.
+    """
+
+    contenders: tuple[Candidate, ...]
+    done: int
+    rounds: int
+    next: Candidate | None
+
+
+def confirmation(
+    records: Sequence[TrialRecord], space: SearchSpace, kept: int, standing: Standing | None = None
+) -> Confirmation:
+    """Return where the confirmation stands, had it begun.
+
+    Args:
+        records: All finished launches, in order.
+        space: The search space.
+        kept: Launches kept for it.
+        standing: What is believed of a candidate after some launches, if more than its own launches say.
+    """
+    block = len(list(itertools.takewhile(lambda record: record.role is Role.CONFIRM, reversed(records))))
+    before = records[: len(records) - block]
+    known = timeline(before, space)
+    most = max(1, min(MOST_CONTENDERS, kept // LAUNCHES_EACH))
+    believed = None if standing is None else partial(standing, before)
+    branches = [
+        rivals(known, space, speculative=speculative, believed=believed)[:most] for speculative in (False, True)
+    ]
+    contenders = tuple(itertools.chain(*branches))
+    if not all(branches):
+        return Confirmation((), 0, 0, None)
+    launches = {one: [r for r in _since_jump(records, space) if r.candidate == one] for one in contenders}
+    alive, rounds, settled = contenders, 0, False
+    while not settled and all(len(launches[one]) > rounds for one in alive):
+        last = max(launches[one][rounds].trial for one in alive)
+        until = [record for record in records if record.trial <= last]
+        alive, rounds = _going_on(alive, until, space), rounds + 1
+        settled = rounds >= FEWEST_ROUNDS and _settled(until, space)
+    done = sum(min(len(made), rounds + 1) for made in launches.values())
+    turn = alive if rounds % 2 == 0 else alive[::-1]
+    missing = (one for one in turn if len(launches[one]) <= rounds)
+    return Confirmation(contenders, done, rounds, None if settled else next(missing))
+
+
+def _since_jump(records: Sequence[TrialRecord], space: SearchSpace) -> list[TrialRecord]:
+    """Return the launches of confirmations that are not made again and were not made before the last jump."""
+    jumps = timeline(records, space).jumps
+    first = jumps[-1].after if jumps else 0
+    return [
+        record
+        for record in records
+        if record.role is Role.CONFIRM
+        and record.trial >= first
+        and (record.failure is None or record.failure.failure_class.blames_candidate)
+    ]
+
+
+def _going_on(
+    alive: tuple[Candidate, ...], records: Sequence[TrialRecord], space: SearchSpace
+) -> tuple[Candidate, ...]:
+    """Return the best of each branch."""
+    line = timeline(records, space)
+    branches = [[one for one in alive if one.speculative is speculative] for speculative in (False, True)]
+    return tuple(best_of(line, branch, space) for branch in branches)
+
+
+def _settled(records: Sequence[TrialRecord], space: SearchSpace) -> bool:
+    best = weigh(records, space).verdict.overall.best
+    if best is None or min(best.launches) < FEWEST_ROUNDS:
+        return False
+    speedup = best.interval(SETTLED)
+    return speedup.lo > 1.0 or speedup.hi < 1.0

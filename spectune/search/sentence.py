@@ -1,0 +1,126 @@
+"""A study's verdict in one sentence, and how it came about in a few more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from spectune.analysis.comparison import Comparison
+from spectune.search.outcome import TOGETHER, Evidence
+from spectune.search.records import Role, TrialRecord
+from spectune.search.speeds import by_candidate, together
+from spectune.search.timeline import causes
+from spectune.space import Candidate, SearchSpace
+
+
+def sentence(evidence: Evidence, space: SearchSpace) -> str:
+    """Return the verdict as one sentence with its figures."""
+    candidate, overall = evidence.recommended, evidence.verdict.overall
+    if candidate is None:
+        return "No answer: nothing was measured that could be compared."
+    if overall.decision == "speculation":
+        found = [
+            c for part in evidence.verdict.parts for c in part.comparisons if c.candidate_id == overall.recommended
+        ]
+        gains = " and ".join(map(_gain, found))
+        return (
+            f"Speculate: {space.label(candidate)} gives {gains} of the best launch without.{_origin(evidence, space)}"
+        )
+    if overall.best is None:
+        told = "without" if candidate.speculative else "with"
+        return f"Undecided: no candidate {told} speculation was measured that keeps what the space asks for."
+    lead = {
+        "no_speculation": "Do not speculate: no candidate is as fast as the best configuration without",
+        "tie": "Do not speculate: no candidate is faster by more than it is worth",
+        "undecided": "Undecided: the launches made cannot tell the best candidates from the baseline",
+    }[overall.decision]
+    parts = [one for part in evidence.verdict.parts for one in part.comparisons]
+    closest = ", ".join(
+        f"{label(c.candidate_id, evidence, space)} {c.speedup.est:.2f} × the {_goal(c.level)}"
+        for c in parts
+        if c.candidate_id == overall.best.candidate_id
+    )
+    return f"{lead} ({closest})."
+
+
+def words(evidence: Evidence, space: SearchSpace) -> list[str]:
+    """Return how the verdict came about: each figure, confirmation, noise, drift and jumps, in a sentence each."""
+    verdict, line = evidence.verdict, evidence.line
+    told = [verdict.overall.words]
+    if len(verdict.parts) > 1:
+        told += [part.words for part in verdict.parts]
+    told += [seen] if (seen := _seen_before(evidence, space)) else []
+    told.append(f"launch noise: {line.noise.source}")
+    told += [] if line.drift is None else [line.drift.words]
+    for jump in line.jumps:
+        known = causes(jump, evidence.line.every)
+        told.append(f"{jump.words}; {'; '.join(known) if known else 'nothing is recorded that would explain it'}")
+    for candidate in by_candidate(line.every):
+        told = [text.replace(candidate.candidate_id, space.label(candidate)) for text in told]
+    return told
+
+
+def seen_in_search(candidate_id: str, evidence: Evidence, space: SearchSpace) -> float | None:
+    """Return the speedup a candidate had before it was relaunched, None where that did not happen."""
+    best = next((c for c in evidence.verdict.overall.comparisons if c.candidate_id == candidate_id), None)
+    if best is None or not is_confirmed(candidate_id, evidence.records):
+        return None
+    groups = [
+        [r for r in evidence.line.every if r.candidate.candidate_id == one and r.role is not Role.CONFIRM]
+        for one in (candidate_id, best.baseline_id)
+    ]
+    if not all(groups):
+        return None
+    speed = together(space)
+    logs = [[math.log(value.est) for r in group if (value := speed(r)) is not None] for group in groups]
+    return math.exp(math.fsum(logs[0]) / len(logs[0]) - math.fsum(logs[1]) / len(logs[1]))
+
+
+def is_confirmed(candidate_id: str, records: Sequence[TrialRecord]) -> bool:
+    """Whether a candidate was relaunched after it had been picked."""
+    return any(r.role is Role.CONFIRM and r.candidate.candidate_id == candidate_id for r in records)
+
+
+def label(candidate_id: str, evidence: Evidence, space: SearchSpace) -> str:
+    """Return the label of a candidate by its id."""
+    return next(space.label(found) for found in _candidates(evidence) if found.candidate_id == candidate_id)
+
+
+def _candidates(evidence: Evidence) -> Iterator[Candidate]:
+    return (record.candidate for record in evidence.line.every)
+
+
+def _seen_before(evidence: Evidence, space: SearchSpace) -> str | None:
+    best = evidence.verdict.overall.best
+    seen = None if best is None else seen_in_search(best.candidate_id, evidence, space)
+    if best is None or seen is None:
+        return None
+    return (
+        f"confirmed: {best.candidate_id} and {best.baseline_id} in {best.launches[0]} and {best.launches[1]} launches "
+        f"in turns give {best.speedup.est:.3f} ×, where the search had seen {seen:.3f} ×"
+    )
+
+
+def _origin(evidence: Evidence, space: SearchSpace) -> str:
+    """Return what the figures of a recommendation rest on."""
+    best = evidence.verdict.overall.best
+    assert best is not None, "speculation is recommended by a comparison"
+    if not is_confirmed(best.candidate_id, evidence.records):
+        return " Not confirmed by a second launch."
+    seen = seen_in_search(best.candidate_id, evidence, space)
+    before = "" if seen is None else f"; the search had seen {seen:.2f} ×"
+    return f" Confirmed in {min(best.launches)} pairs of launches{before}."
+
+
+def _gain(comparison: Comparison) -> str:
+    speedup = comparison.judged
+    remark = {"pays": "", "loses": ", slower", "unclear": ", not decided"}[comparison.verdict]
+    return f"{speedup.est:.2f} × the {_goal(comparison.level)} ({speedup.lo:.2f}–{speedup.hi:.2f}{remark})"
+
+
+def _goal(objective: str) -> str:
+    """Return the name of an objective in words: `decode_speed@c1` is the decode speed at c1."""
+    if objective == TOGETHER:
+        return objective
+    metric, _, level = objective.partition("@")
+    return f"{metric.replace('_', ' ')} at {level}"

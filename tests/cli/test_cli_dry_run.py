@@ -1,0 +1,113 @@
+"""What a dry run says beside its counts: why, what spectune adds, what is not known, and names that are gone."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from readme_commands import SPECTUNE
+
+from spectune.cli.opening import Asked
+from spectune.cli.previewing import preview
+from spectune.errors import SpectuneError
+
+SPACE = """schema: 1
+name: mine
+engine: {{python: no-such-python, gpus: 8, args: {{model-path: org/model, {args}}}}}
+search:
+  speculative-algorithm: {algorithms}
+  speculative-draft-model-path: [org/drafter]
+  speculative-num-steps: [1, 3]
+  speculative-eagle-topk: [1, 2]
+  speculative-num-draft-tokens: [2, 4, 9]
+{search}workload: {{prompts: builtin:tiny, levels: [{{concurrency: 1}}]}}
+"""
+
+
+def write(
+    folder: Path, args: str = "tp-size: 8", algorithms: str = "[none, EAGLE3, NGRAM]", *search: tuple[str, str]
+) -> str:
+    lines = "".join(f"  {name}: {values}\n" for name, values in search)
+    (folder / "mine.yaml").write_text(SPACE.format(args=args, algorithms=algorithms, search=lines))
+    return str(folder / "mine.yaml")
+
+
+def previewed(file: str, capsys: pytest.CaptureFixture[str]) -> Any:
+    preview(Asked(file), as_json=True)
+    return json.loads(capsys.readouterr().out)
+
+
+def test_what_spectune_adds_and_does_not_know_is_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = previewed(write(tmp_path, "tp-size: 8, page-size: 16"), capsys)
+    assert set(answer["added"]) == {
+        "attention-backend", "chunked-prefill-size", "cuda-graph-bs-decode", "max-running-requests",
+        "mem-fraction-static",
+    }  # fmt: skip
+    unseen = "the config.json of org/model was not seen here: rules that depend on the architecture are left out"
+    assert answer["notes"].count(unseen) == 1
+    assert set(answer["excluded_because"]) == set(answer["excluded"])
+    assert answer["excluded_because"]["tree-bounds"].startswith("4 draft tokens with 1 steps and top-k 2: 2 to 3")
+
+
+def test_the_text_explains_each_rule(tmp_path: Path) -> None:
+    file = write(tmp_path)
+    done = subprocess.run(
+        [SPECTUNE, "search", file, "--dry-run"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+        env={**os.environ},
+    )  # fmt: skip
+    lines = done.stdout.splitlines()
+    assert any("tree-bounds: 4 draft tokens with 1 steps and top-k 2: 2 to 3 can be filled" in line for line in lines)
+    assert any("ngram-has-no-drafter: NGRAM looks tokens up" in line for line in lines)
+    (added,) = [line for line in lines if line.startswith("added by spectune, so that candidates compare")]
+    assert "--attention-backend triton" in added
+
+
+def test_what_an_algorithm_does_not_read_is_in_no_launch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plain = previewed(write(tmp_path), capsys)
+    more = (("speculative-ngram-capacity", "[1000, 2000]"), ("env.SGLANG_ENABLE_SPEC_V2", "[unset, 1]"))
+    answer = previewed(write(tmp_path, "tp-size: 8", "[none, EAGLE3]", *more), capsys)
+    assert answer["legal"] == previewed(write(tmp_path, "tp-size: 8", "[none, EAGLE3]"), capsys)["legal"]
+    assert {"others-alone", "overlap-variable"} <= set(answer["folded"])
+    for launch in answer["starts_with"]:
+        assert "ngram" not in launch["command"]
+    both = write(tmp_path, "tp-size: 8", "[none, EAGLE3, NGRAM]", ("speculative-ngram-capacity", "1000"))
+    for launch in previewed(both, capsys)["starts_with"]:
+        ngram = "--speculative-algorithm NGRAM" in launch["command"]
+        assert ("--speculative-ngram-capacity" in launch["command"]) == ngram
+        assert not (ngram and "draft-model-path" in launch["command"])
+    assert plain["raw"] == 25
+
+
+def test_a_misspelt_algorithm_is_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = previewed(write(tmp_path, "tp-size: 8", "[none, EAGEL3]"), capsys)
+    said = "SGLang itself has no speculative-algorithm EAGEL3: did you mean EAGLE3? If not, a plugin has to register it"
+    assert [note for note in answer["notes"] if "EAGEL3" in note] == [said]
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ("tp: 8", "'tp' is short for tp-size: write that"),
+        ("dp: 8", "'dp' is short for dp-size: write that"),
+        ("enable-ep-moe: true", "has no enable-ep-moe, which was gone before 0.5.6; write ep-size with the value of"),
+        ("torchao-config: int4wo-128", "has no torchao-config any more, 0.5.17 was the last with it; remove it"),
+    ],
+)
+def test_names_that_are_gone_say_what_took_their_place(tmp_path: Path, args: str, said: str) -> None:
+    with pytest.raises(SpectuneError) as wrong:
+        preview(Asked(write(tmp_path, args)), as_json=True)
+    assert said in str(wrong.value)
+    assert "did you mean" not in str(wrong.value)
+    assert "mine.yaml:3: " in str(wrong.value)
+
+
+def test_an_argument_of_ngram_that_is_gone(tmp_path: Path) -> None:
+    gone = "speculative-ngram-max-match-window-size"
+    with pytest.raises(SpectuneError) as wrong:
+        preview(Asked(write(tmp_path, "tp-size: 8", "[none, NGRAM]", (gone, "[4, 8]"))), as_json=True)
+    said = f"SGLang 0.5.23 has no {gone} any more, 0.5.9 was the last with it; leave it out: nothing replaces it"
+    assert str(wrong.value).endswith(said)

@@ -1,0 +1,83 @@
+"""What the study clock does to the launches that are compared."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+
+import pytest
+from search_samples import baseline, chain, record, space
+
+from spectune.machine import Difference
+from spectune.search.outcome import weigh
+from spectune.search.plan import Stop
+from spectune.search.records import Role, TrialRecord
+from spectune.search.summary import summarise
+from spectune.search.timeline import causes, study_hours, timeline
+from spectune.space import SearchSpace
+
+SPEED = space().text.replace("objectives: [{maximize: decode_speed, level: c1}, {minimize: ttft_p95_ms, level: c8}]",
+                             "objectives: [{maximize: decode_speed, level: c1}]")  # fmt: skip
+
+
+def speed_only() -> SearchSpace:
+    return space(SPEED)
+
+
+def study(factors: list[float], *, noise: float = 0.0) -> list[TrialRecord]:
+    """Baseline and candidate in turns, the candidate 1.2 times as fast, on a machine that changes by these factors."""
+    rng = random.Random(1)
+    records = []
+    for number, factor in enumerate(factors):
+        candidate, role = (chain(3), Role.CONFIRM) if number % 2 else (baseline(), Role.CONFIRM)
+        speed = 100.0 * (1.2 if number % 2 else 1.0) * factor * (1.0 + rng.gauss(0, noise))
+        records.append(record(number, candidate, speed, role=role, accept=2.0 if number % 2 else 1.0))
+    return records
+
+
+def test_the_clock_counts_launches_not_breaks() -> None:
+    records = [record(0, baseline(), total_s=100.0), record(1, chain(1), total_s=50.0)]
+    assert study_hours(records) == {0: pytest.approx(50 / 3600), 1: pytest.approx(125 / 3600)}
+
+
+def test_a_drift_is_taken_out_of_every_figure() -> None:
+    records = study([0.99**n for n in range(12)])
+    line = timeline(records, speed_only())
+    assert line.drift is not None
+    assert line.drift.shown
+    speeds = [r.levels[0].decode_speed.est for r in line.launches if not r.candidate.speculative]
+    assert speeds == pytest.approx([speeds[0]] * 6)
+    assert line.launches[-1].levels[0].decode_speed.est == records[-1].levels[0].decode_speed.est
+    for launch in line.launches:
+        at = launch.levels[0]
+        assert at.cycle_ms.est * at.decode_speed.est == pytest.approx(1000 * at.accept_length.est)
+    assert weigh(records, speed_only()).verdict.overall.comparisons[0].speedup.est == pytest.approx(1.2)
+
+
+def test_only_what_came_after_a_jump_is_compared() -> None:
+    records = study([1.0] * 6 + [0.8] * 4, noise=0.002)
+    line = timeline(records, speed_only())
+    assert [(jump.before, jump.after) for jump in line.jumps] == [(5, 6)]
+    assert [launch.trial for launch in line.launches] == [6, 7, 8, 9]
+    assert line.before[0].levels[0].decode_speed.est == pytest.approx(80.0, rel=0.02)
+    assert {r.trial for r in weigh(records, speed_only()).records} == {6, 7, 8, 9}
+
+
+def test_a_jump_is_told_with_what_the_fingerprint_says_of_it() -> None:
+    records = study([1.0] * 6 + [0.8] * 4, noise=0.002)
+    old = Difference("gpus.a.link", 16, 8, True)
+    new = Difference("gpus.a.power_limit_w", 700, 500, True)
+    records = [dataclasses.replace(r, environment_changes=(old,) if r.trial < 6 else (old, new)) for r in records]
+    (jump,) = timeline(records, speed_only()).jumps
+    assert causes(jump, records) == [str(new)]
+    summary = summarise(records, speed_only(), Stop("enough"), name="s", engine="SGLang")
+    assert summary["jumps"][0]["causes"] == [str(new)]
+    assert any("power_limit_w" in words for words in summary["words"])
+
+
+def test_launches_of_the_search_say_nothing_of_the_machine() -> None:
+    lucky = [record(n, chain(3), 150.0 - 9.0 * n, role=Role.SEARCH) for n in range(6)]
+    line = timeline([record(6, baseline()), *lucky], speed_only())
+    assert line.drift is None
+    assert line.jumps == ()
+    assert "nothing was launched twice" in line.noise.source
