@@ -12,6 +12,8 @@ CORRUPT_HAZARD = 0.25
 """Per token. Near ties of two logits part two sound runs every few dozen tokens, corruption within the first few."""
 CORRUPT_FACTOR = 5.0
 """How many times more often than two runs of the baseline a corrupted launch parts from it."""
+AT_ONCE, MOST_AT_ONCE = 2, 2
+"""More answers than this that part within so many tokens are no near ties: 1 in 250 launches at one in 20 tokens."""
 REPEATING = 0.3
 """Share of distinct pairs of tokens, relative to the baseline's, below which an answer only repeats itself."""
 NOTHING_ACCEPTED = 1.05
@@ -25,15 +27,17 @@ class Agreement:
     Attributes:
         same: Answers that are identical.
         answers: All that were compared.
+        parted: Tokens in common of every answer that parts from the baseline's.
         hazard: Probability per token to part from the baseline; 0.0 when nothing did.
-        baseline_hazard: The same of the baseline against itself, another batch size; None where it ran once.
+        baseline_parted: The same of the baseline against itself, another batch size; None where it ran once.
         corrupt: Whether this is more than numeric drift.
     """
 
     same: int
     answers: int
+    parted: tuple[int, ...]
     hazard: float
-    baseline_hazard: float | None
+    baseline_parted: tuple[int, ...] | None
     corrupt: bool
 
     @property
@@ -41,12 +45,11 @@ class Agreement:
         """Return it as a sentence without a full stop."""
         if self.same == self.answers:
             return f"all {self.answers} greedy answers are the baseline's"
-        apart = f"{self.answers - self.same} of {self.answers} greedy answers part from the baseline's"
-        after = f"{apart}, after {1 / self.hazard:.0f} tokens on average"
-        if self.baseline_hazard is None:
-            return after
-        own = f"after {1 / self.baseline_hazard:.0f}" if self.baseline_hazard else "not at all"
-        return f"{after}; the baseline parts from itself {own}"
+        told = f"{len(self.parted)} of {self.answers} greedy answers part from the baseline's, {_after(self.parted)}"
+        if self.baseline_parted is None:
+            return told
+        own = f"in {len(self.baseline_parted)}, {_after(self.baseline_parted)}" if self.baseline_parted else "in none"
+        return f"{told}; the baseline parts from itself {own}"
 
 
 def agreement(
@@ -60,11 +63,14 @@ def agreement(
         baseline_again: Of the same baseline once more, in another batch: what numeric drift alone does.
     """
     matched = list(_pairs(answers, baseline))
-    hazard = _hazard(matched)
-    own = None if baseline_again is None else _hazard(list(_pairs(baseline_again, baseline)))
-    corrupt = hazard >= CORRUPT_HAZARD and hazard >= CORRUPT_FACTOR * (own or 0.0)
+    again = [] if baseline_again is None else list(_pairs(baseline_again, baseline))
+    hazard, own = _hazard(matched), _hazard(again)
+    parted, own_parted = _parted(matched), _parted(again)
+    at_once, own_at_once = (sum(common < AT_ONCE for common in found) for found in (parted, own_parted))
+    drifting = hazard < CORRUPT_FACTOR * own  # as two runs of the baseline do
+    corrupt = not drifting and (hazard >= CORRUPT_HAZARD or at_once > MOST_AT_ONCE + own_at_once)
     same = sum(mine == theirs for mine, theirs in matched)
-    return Agreement(same, len(matched), hazard, own, corrupt)
+    return Agreement(same, len(matched), parted, hazard, None if baseline_again is None else own_parted, corrupt)
 
 
 def repeats_itself(answers: Sequence[Answer], baseline: Sequence[Answer]) -> bool:
@@ -93,6 +99,14 @@ def _hazard(pairs: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]) -> float:
     parted = sum(mine != theirs for mine, theirs in pairs)
     tokens = sum(_common(mine, theirs) + (mine != theirs) for mine, theirs in pairs)
     return parted / tokens if tokens else 0.0
+
+
+def _parted(pairs: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]) -> tuple[int, ...]:
+    return tuple(_common(mine, theirs) for mine, theirs in pairs if mine != theirs)
+
+
+def _after(parted: Sequence[int]) -> str:
+    return f"after {sum(parted) / len(parted):.0f} tokens on average"
 
 
 def _common(mine: Sequence[int], theirs: Sequence[int]) -> int:

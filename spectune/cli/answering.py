@@ -47,9 +47,11 @@ def list_studies(*, as_json: bool) -> int:
         return DONE
     for row in rows:
         state = "finished" if row["finished"] else "not finished"
+        mark = " (SIMULATED)" if row["simulated"] else ""
         OUT.print(
-            f"{row['study']}  {row['launches']} launches, {state}: {row['sentence']}", markup=False, soft_wrap=True
-        )
+            f"{row['study']}{mark}  {row['launches']} launches, {state}: {row['sentence']}",
+            markup=False, soft_wrap=True,
+        )  # fmt: skip
     if not rows:
         OUT.print("no studies in ./studies; `spectune search quickstart` begins one")
     return DONE
@@ -63,6 +65,14 @@ def _open(study: str) -> tuple[StudyFolder, Any, Any]:
     return folder, folder.space(), records
 
 
+def _simulated(folder: StudyFolder) -> bool | None:
+    """Return whether a model of a machine answered in a study; None where its space cannot be read."""
+    try:
+        return folder.space().engine.kind == "simulated"
+    except SpectuneError:
+        return None
+
+
 def _row(folder: StudyFolder) -> dict[str, Any]:
     launches = len(list((folder.root / "trials").glob("[0-9]*/result.json")))
     try:
@@ -74,6 +84,7 @@ def _row(folder: StudyFolder) -> dict[str, Any]:
     return {
         "study": folder.name,
         "launches": launches,
+        "simulated": _simulated(folder),
         "finished": bool(summary.get("finished")),
         "verdict": summary.get("verdict"),
         "sentence": summary.get("sentence") or "no answer yet",

@@ -16,7 +16,7 @@ from spectune.engines.open import missing_models, open_engine
 from spectune.engines.preflight import drafter_notes
 from spectune.engines.protocol import Engine
 from spectune.errors import InputProblems, Problem
-from spectune.search import Ended, StudyFolder, check_sampler, open_study, run_study
+from spectune.search import Ended, StudyFolder, check_sampler, open_study, refuse_another, run_study
 from spectune.space import SearchSpace
 
 DONE, NO_ANSWER, INTERRUPTED = 0, 1, 130
@@ -31,6 +31,7 @@ def run_search(asked: Asked, *, study: str | None, sampler: str, torch_index: st
     check_sampler(sampler)
     space = asked.space()
     folder = StudyFolder.named(study or space.name)
+    refuse_another(folder, space)  # before minutes are spent on an installation
     if space.engine.runtime is not None:
         provision(space.engine.runtime, torch_index=torch_index)
     engine = open_engine(space)

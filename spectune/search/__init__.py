@@ -5,7 +5,7 @@ from spectune.search.plan import Progress, Stop
 from spectune.search.proposals import Proposer
 from spectune.search.records import Role, Status, Step, TrialRecord
 from spectune.search.samplers import check_sampler
-from spectune.search.study import Ended, open_study, run_study
+from spectune.search.study import Ended, open_study, refuse_another, run_study
 from spectune.search.summary import Summary, summarise
 from spectune.search.traffic import open_prompts, summary
 from spectune.search.watcher import Watcher
@@ -27,6 +27,7 @@ __all__ = [
     "check_sampler",
     "open_prompts",
     "open_study",
+    "refuse_another",
     "run_study",
     "running_studies",
     "summarise",

@@ -54,17 +54,26 @@ def open_study(folder: StudyFolder, space: SearchSpace, engine: Engine) -> None:
         )
         folder.begin(space.text, space.resolved_yaml(), fingerprint.to_json(), belongings)
         return
-    if not space.asks_the_same_as(folder.space()):
-        raise SpectuneError(
-            f"the study {folder.name} was begun with another search space or engine (kept as {folder.resolved_file}); "
-            "give this one a name of its own with --study NAME"
-        )
+    refuse_another(folder, space)
     for name, text in belongings.items():
         if folder.belonging(name) != text:
             raise SpectuneError(
                 f"the study {folder.name} was begun with another {name} (kept as {folder.root / name}); "
                 "give this one a name of its own with --study NAME"
             )
+
+
+def refuse_another(folder: StudyFolder, space: SearchSpace) -> None:
+    """Make sure that a study that has begun is one of this space.
+
+    Raises:
+        SpectuneError: It is another's.
+    """
+    if folder.exists() and not space.asks_the_same_as(folder.space()):
+        raise SpectuneError(
+            f"the study {folder.name} was begun with another search space or engine (kept as {folder.resolved_file}); "
+            "give this one a name of its own with --study NAME"
+        )
 
 
 async def run_study(

@@ -50,8 +50,17 @@ def test_numeric_drift_is_not_corruption() -> None:
     found = agreement(drifting, BASELINE, BASELINE)
     assert not found.corrupt
     assert found.same == 4
-    assert "3 of 7 greedy answers part from the baseline's, after" in found.words
-    assert "parts from itself not at all" in found.words
+    assert "3 of 7 greedy answers part from the baseline's, after 35 tokens on average" in found.words
+    assert "parts from itself in none" in found.words
+
+
+def test_half_of_the_answers_wrong_from_the_first_token_on_is_corruption() -> None:
+    mine = told(*(drawn(500 + n) if n >= 4 else a.output_ids for n, a in enumerate(BASELINE)))
+    found = agreement(mine, BASELINE, BASELINE)
+    assert found.corrupt
+    assert "3 of 7 greedy answers part from the baseline's, after 0 tokens" in found.words
+    two = told(*(drawn(500 + n) if n >= 5 else a.output_ids for n, a in enumerate(BASELINE)))
+    assert not agreement(two, BASELINE, BASELINE).corrupt
 
 
 def test_another_text_from_the_first_tokens_on_is_corruption() -> None:

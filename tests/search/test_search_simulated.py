@@ -37,6 +37,9 @@ def launch(file: Path, candidate: Candidate, *, number: int = 0, root: Path | No
     space = load_space(file)
     engine = open_engine(space)
     folder = StudyFolder(root or file.parent / "studies/one")
+    folder.root.mkdir(parents=True, exist_ok=True)
+    for name, text in engine.belongings().items():
+        (folder.root / name).write_text(text)
     step = Step(number, Role.SEARCH, candidate, "for a test")
     feed = PromptFeed(open_prompts(space), engine.renderer(), chat_template=False, output_tokens=48)
     sampled = PromptStream(open_prompts(space), seed=1).take(SAMPLED)
@@ -245,3 +248,30 @@ def test_a_launch_says_how_the_machine_has_changed_since_the_study_began(tmp_pat
     assert changes.keys() == {"host.boot_id", "software.engine"}
     assert changes["software.engine"] == ("simulated SGLang 0.5.23 on quick", True)
     assert launch(write(tmp_path), chain(2), number=1, root=root).environment_changes == ()  # it depends on no machine
+
+
+def test_a_profile_that_is_edited_while_a_study_runs_is_another_machine(tmp_path: Path) -> None:
+    file = write(tmp_path)
+    space = load_space(file)
+    engine = open_engine(space)
+    opened = StudyFolder(tmp_path / "studies/sim")
+    opened.root.mkdir(parents=True)
+    open_study(opened, space, engine)
+    write(tmp_path, profile={"host_ms": 90.0})
+    started = engine.supervised(LaunchCommand(("python3",)), Occasion(0, 0.0, opened.root))
+    assert "host_ms: 0.2" in Path(started.env["SPECTUNE_SIM_PROFILE"]).read_text()
+
+
+def test_the_list_of_studies_says_which_are_simulated(finished: Path) -> None:
+    assert "sim (SIMULATED)" in spectune("studies", cwd=finished).stdout
+    (row,) = json.loads(spectune("studies", "--json", cwd=finished).stdout)
+    assert row["simulated"] is True
+
+
+def test_another_engine_for_a_study_is_refused_before_anything_is_installed(tmp_path: Path) -> None:
+    done = spectune("search", "quickstart", "--engine", "simulated", "--virtual", "--trials", "1", cwd=tmp_path)
+    assert "SIMULATED" in done.stdout
+    done = spectune("search", "quickstart", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "begun with another search space or engine" in done.stderr
+    assert "install" not in done.stderr

@@ -100,9 +100,12 @@ class SimulatedEngine(SGLangEngine):
         )
 
     def study_variables(self, occasion: Occasion) -> dict[str, str]:
-        """Return the variables that tell a launch its place in the study."""
+        """Return the variables that tell a launch its place in the study.
+
+        The profile is the study's own copy: one that is edited meanwhile is another machine.
+        """
         return {
-            PROFILE_VARIABLE: str(self.profile.path.resolve()),
+            PROFILE_VARIABLE: str((occasion.folder / PROFILE_FILE).resolve()),
             LAUNCH_VARIABLE: str(occasion.number),
             HOURS_VARIABLE: f"{occasion.hours:.9f}",
             FIRED_VARIABLE: str((occasion.folder / FIRED_FILE).resolve()),
