@@ -18,6 +18,8 @@ REPEATING = 0.3
 """Share of distinct pairs of tokens, relative to the baseline's, below which an answer only repeats itself."""
 NOTHING_ACCEPTED = 1.05
 ENOUGH_VERIFIES = 50
+VARYING = 0.8
+"""Share of prompts asked twice whose answers differ, from which on none that differs is no accident: below 1 in 10^4."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,27 @@ def repeats_itself(answers: Sequence[Answer], baseline: Sequence[Answer]) -> boo
     shares = [(_distinct(mine), _distinct(theirs)) for mine, theirs in _pairs(answers, baseline)]
     looping = [mine < REPEATING * theirs for mine, theirs in shares]
     return bool(looping) and sum(looping) > len(looping) / 2
+
+
+def varying(answers: Iterable[Answer]) -> float | None:
+    """Return the share of prompts asked more than once whose answers are not all the same; None without any."""
+    told: dict[str, list[tuple[int, ...]]] = {}
+    for answer in answers:
+        if answer.error is None:
+            told.setdefault(answer.prompt_id, []).append(answer.output_ids)
+    repeated = [set(variants) for variants in told.values() if len(variants) > 1]
+    return sum(len(variants) > 1 for variants in repeated) / len(repeated) if repeated else None
+
+
+def ignores_temperature(answers: Sequence[Answer], baseline: Sequence[Answer]) -> bool:
+    """Whether sampled answers never vary, although the baseline's do.
+
+    Args:
+        answers: Of the launch, each prompt asked twice at the temperature of the workload.
+        baseline: Of the baseline to the same.
+    """
+    usual = varying(baseline)
+    return usual is not None and usual >= VARYING and varying(answers) == 0.0
 
 
 def accept_length(answers: Iterable[Answer]) -> float | None:

@@ -27,7 +27,7 @@ EASY = Prompt(
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One greedy answer.
+    """One answer.
 
     Attributes:
         prompt_id: What was asked.
@@ -58,25 +58,30 @@ class Answer:
         return cls(str(data["prompt_id"]), ids, int(data["verifies"]), int(data["correct"]), data["error"])
 
 
-async def ask(url: str, prompts: Sequence[TokenizedPrompt], *, together: bool, patience_s: float) -> list[Answer]:
-    """Return a server's greedy answers.
+async def ask(
+    url: str, prompts: Sequence[TokenizedPrompt], *, together: bool, patience_s: float, temperature: float = 0.0
+) -> list[Answer]:
+    """Return a server's answers.
 
     Args:
         url: `http://host:port`.
         prompts: What to ask.
         together: All at once, so that they run in one batch; otherwise one after the other.
         patience_s: Seconds an answer may take.
+        temperature: Of the sampling; 0 is greedy.
     """
+    sampling = {"temperature": temperature, "max_new_tokens": OUTPUT_TOKENS}
     timeout = aiohttp.ClientTimeout(total=patience_s)
     async with aiohttp.ClientSession(timeout=timeout, trust_env=False) as session:
         if together:
-            return await asyncio.gather(*(_ask(session, url, prompt, patience_s) for prompt in prompts))
-        return [await _ask(session, url, prompt, patience_s) for prompt in prompts]
+            return await asyncio.gather(*(_ask(session, url, prompt, sampling, patience_s) for prompt in prompts))
+        return [await _ask(session, url, prompt, sampling, patience_s) for prompt in prompts]
 
 
-async def _ask(session: aiohttp.ClientSession, url: str, prompt: TokenizedPrompt, patience_s: float) -> Answer:
+async def _ask(
+    session: aiohttp.ClientSession, url: str, prompt: TokenizedPrompt, sampling: Mapping[str, float], patience_s: float
+) -> Answer:
     name = prompt.prompt.prompt_id
-    sampling = {"temperature": 0, "max_new_tokens": OUTPUT_TOKENS}
     body = orjson.dumps({"input_ids": prompt.input_ids, "sampling_params": sampling})
     try:
         async with session.post(f"{url}/generate", data=body, headers={"Content-Type": "application/json"}) as response:

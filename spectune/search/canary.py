@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from spectune import files
 from spectune.analysis import canary as judging
 from spectune.bench.canary import EASY, Answer
-from spectune.bench.prompts import Prompt
+from spectune.bench.prompts import Prompt, TokenizedPrompt
 from spectune.engines.protocol import Engine, Renderer
 from spectune.errors import SpectuneError
 from spectune.search.feed import render
@@ -19,13 +19,22 @@ from spectune.space import Candidate
 SAMPLED = 6  # of the workload's prompts
 SEED = 1  # another order than the one the levels go through
 FILE = "canary.json"
+TOGETHER, ALONE, SAMPLED_TWICE = "together", "alone", "sampled"  # keys of it: greedy in one batch, one by one; sampled
 EXCERPT_BYTES = 2000
 
 
 class Canaries:
     """The same questions for every launch of a study."""
 
-    def __init__(self, sampled: Sequence[Prompt], engine: Engine, renderer: Renderer, *, chat_template: bool) -> None:
+    def __init__(
+        self,
+        sampled: Sequence[Prompt],
+        engine: Engine,
+        renderer: Renderer,
+        *,
+        chat_template: bool,
+        temperature: float = 0.0,
+    ) -> None:
         """Render the questions.
 
         Args:
@@ -33,19 +42,21 @@ class Canaries:
             engine: What is asked.
             renderer: Its tokenizer.
             chat_template: Whether the prompts go through it.
+            temperature: Of the workload; above 0 the launch has to sample.
         """
-        self._engine = engine
+        self._engine, self._temperature = engine, temperature
         self._prompts = render(renderer, [*sampled, EASY], chat_template=chat_template)
-        self._baseline: tuple[Sequence[Answer], Sequence[Answer]] | None = None
+        self._baseline: Mapping[str, Sequence[Answer]] | None = None
 
     def remember(self, trial_folder: Path) -> None:
         """Take the answers of an earlier baseline as those to compare with, where they can be read."""
         try:
             content = files.read_json(trial_folder / FILE)
-            together, alone = ([Answer.from_json(entry) for entry in content[key]] for key in ("together", "alone"))
-        except (SpectuneError, KeyError, TypeError, ValueError):
+            kept = {key: content[key] for key in (TOGETHER, ALONE)} | {SAMPLED_TWICE: content.get(SAMPLED_TWICE, ())}
+            told = {key: [Answer.from_json(entry) for entry in entries] for key, entries in kept.items()}
+        except (SpectuneError, KeyError, TypeError, ValueError, AttributeError):
             return
-        self._baseline = together, alone
+        self._baseline = told
 
     async def check(self, launched: Launched, candidate: Candidate, trial_folder: Path | None) -> list[str]:
         """Ask a launch; returns what is worth knowing of its answers.
@@ -54,22 +65,30 @@ class Canaries:
             EngineFailed: The engine died of it.
             TrialFailed: It does not answer, answers rubbish, or accepts nothing.
         """
-        together = await self._asked(launched, together=True)
-        alone: list[Answer] = []
-        if not candidate.speculative and self._baseline is None:
-            alone = await self._asked(launched, together=False)
-            self._baseline = together, alone
+        first = not candidate.speculative and self._baseline is None
+        together = await self._asked(launched, self._prompts, together=True)
+        alone = await self._asked(launched, self._prompts, together=False) if first else []
+        kept = {TOGETHER: together, ALONE: alone, SAMPLED_TWICE: await self._sampled(launched)}
+        if first:
+            self._baseline = kept
         if trial_folder is not None:
-            kept = {"together": together, "alone": alone}
             content = {name: [answer.to_json() for answer in answers] for name, answers in kept.items()}
             files.write_json(trial_folder / FILE, {"schema": 1, **content})
-        notes = self._compared(together)
+        notes = self._compared(kept)
         if candidate.speculative:
             self._accepts(together, candidate)
         return notes
 
-    async def _asked(self, launched: Launched, *, together: bool) -> list[Answer]:
-        answers = await launched.answers(self._prompts, together=together)
+    async def _sampled(self, launched: Launched) -> list[Answer]:
+        """Return two answers to each prompt at the workload's temperature; none where that is greedy."""
+        if self._temperature <= 0:
+            return []
+        return await self._asked(launched, [*self._prompts] * 2, together=True, temperature=self._temperature)
+
+    async def _asked(
+        self, launched: Launched, prompts: Sequence[TokenizedPrompt], *, together: bool, temperature: float = 0.0
+    ) -> list[Answer]:
+        answers = await launched.answers(prompts, together=together, temperature=temperature)
         if (died := launched.died()) is not None:
             raise died
         errors = [answer.error for answer in answers if answer.error is not None]
@@ -78,10 +97,10 @@ class Canaries:
             silent = all("no answer within" in error for error in errors)
             raise TrialFailed(classify_requests(errors, "the canary", len(answers), hangs=silent, excerpt=excerpt))
         if not any(answer.output_ids for answer in answers):
-            raise _failed(FailureClass.CORRUPT, "every greedy answer is empty")
+            raise _failed(FailureClass.CORRUPT, "every answer is empty")
         return answers
 
-    def _compared(self, answers: Sequence[Answer]) -> list[str]:
+    def _compared(self, told: Mapping[str, Sequence[Answer]]) -> list[str]:
         """Return how the answers agree with the baseline's; nothing where all are the same.
 
         Raises:
@@ -89,12 +108,19 @@ class Canaries:
         """
         if self._baseline is None:
             return []
-        baseline, again = self._baseline
-        found = judging.agreement(answers, baseline, again or None)
+        answers, baseline = told[TOGETHER], self._baseline[TOGETHER]
+        found = judging.agreement(answers, baseline, self._baseline[ALONE] or None)
         if found.corrupt:
             raise _failed(FailureClass.CORRUPT, f"{found.words}: this is corruption, not numeric drift")
         if judging.repeats_itself(answers, baseline):
             raise _failed(FailureClass.CORRUPT, "most greedy answers repeat themselves, and the baseline's do not")
+        if judging.ignores_temperature(told[SAMPLED_TWICE], self._baseline[SAMPLED_TWICE]):
+            raise _failed(
+                FailureClass.CORRUPT,
+                f"at temperature {self._temperature:g} every prompt gets the same answer twice, and the baseline's answers "
+                "vary: the verify is greedy whatever is asked for, as without SGLang's CUDA sampling ops; measure at "
+                "temperature 0, or do without speculation there",
+            )
         return [] if found.same == found.answers else [found.words]
 
     def _accepts(self, answers: Sequence[Answer], candidate: Candidate) -> None:

@@ -56,8 +56,10 @@ class Launched(Protocol):
         """Put a load on it; whatever becomes of it, what was measured is returned."""
         ...
 
-    async def answers(self, prompts: Sequence[TokenizedPrompt], *, together: bool) -> list[Answer]:
-        """Return its greedy answers, in one batch or one after the other; errors stand in them."""
+    async def answers(
+        self, prompts: Sequence[TokenizedPrompt], *, together: bool, temperature: float = 0.0
+    ) -> list[Answer]:
+        """Return its answers, in one batch or one after the other; errors stand in them."""
         ...
 
     def workers(self, title: str) -> list[Mapping[str, str]]:
@@ -134,9 +136,13 @@ class ServedLaunch:
         await asyncio.to_thread(self._machine.look, self._server.pids())
         return run
 
-    async def answers(self, prompts: Sequence[TokenizedPrompt], *, together: bool) -> list[Answer]:
+    async def answers(
+        self, prompts: Sequence[TokenizedPrompt], *, together: bool, temperature: float = 0.0
+    ) -> list[Answer]:
         """Ask over HTTP."""
-        return await ask(self._server.url, prompts, together=together, patience_s=self._hang_s)
+        return await ask(
+            self._server.url, prompts, together=together, temperature=temperature, patience_s=self._hang_s
+        )
 
     def workers(self, title: str) -> list[Mapping[str, str]]:
         """Read what the kernel shows of each process."""

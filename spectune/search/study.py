@@ -157,7 +157,10 @@ def _canaries(
 ) -> Canaries:
     """Return the questions for every launch, and the first baseline's answers where there are some."""
     sampled = PromptStream(workload, seed=CANARY_SEED).take(SAMPLED)
-    canaries = Canaries(sampled, engine, renderer, chat_template=space.workload.chat_template)
+    section = space.workload
+    canaries = Canaries(
+        sampled, engine, renderer, chat_template=section.chat_template, temperature=section.temperature
+    )
     first = next((r for r in records if not r.candidate.speculative and r.failure is None), None)
     if first is not None:
         canaries.remember(folder.trial_folder(first.trial, first.role))

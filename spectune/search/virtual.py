@@ -107,13 +107,19 @@ class VirtualLaunch:
                 return run
             requests *= 2
 
-    async def answers(self, prompts: Sequence[TokenizedPrompt], *, together: bool) -> list[Answer]:  # noqa: ARG002
+    async def answers(
+        self,
+        prompts: Sequence[TokenizedPrompt],
+        *,
+        together: bool,  # noqa: ARG002 (it makes no difference)
+        temperature: float = 0.0,
+    ) -> list[Answer]:
         """Answer as the served form would: the same to a prompt under every configuration, unless a fault says so."""
         failure = self._reach(("warmup", "bench"))
         if failure is not None and failure.kind not in {"hang", "http_500"}:
             self._dead_of(failure)
             return []
-        return [self._answer(number, prompt, failure) for number, prompt in enumerate(prompts)]
+        return [self._answer(number, prompt, failure, temperature) for number, prompt in enumerate(prompts)]
 
     def workers(self, title: str) -> list[Mapping[str, str]]:  # noqa: ARG002 (there are no others)
         """Return what each worker would have been given."""
@@ -149,12 +155,11 @@ class VirtualLaunch:
         """Return the end of what a server would have said."""
         return "\n".join(self._log)[-max_bytes:]
 
-    def _answer(self, number: int, prompt: TokenizedPrompt, failure: Failure | None) -> Answer:
+    def _answer(self, number: int, prompt: TokenizedPrompt, failure: Failure | None, temperature: float) -> Answer:
         name, launch = prompt.prompt.prompt_id, self._launch
         if failure is not None:
             return Answer(name, (), error=_error_of(failure, CANARY_PATIENCE_S))
-        garbage = launch.fault("garbage_output", number) is not None
-        ids = tuple(islice(tokens.greedy(prompt.input_ids, launch.number if garbage else None), OUTPUT_TOKENS))
+        ids = tuple(islice(tokens.reply(prompt.input_ids, launch.variant(number, temperature)), OUTPUT_TOKENS))
         if not launch.setup.speculative:
             return Answer(name, ids)
         accepting = launch.fault("zero_acceptance", number) is None

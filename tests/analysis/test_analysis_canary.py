@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectune.analysis.canary import accept_length, agreement, repeats_itself
+from spectune.analysis.canary import accept_length, agreement, ignores_temperature, repeats_itself, varying
 from spectune.bench.canary import Answer
 
 ids = st.lists(st.integers(0, 50), min_size=1, max_size=40).map(tuple)
@@ -92,3 +92,14 @@ def test_the_accept_length_is_at_least_one(counts: list[tuple[int, int]]) -> Non
     length = accept_length([Answer(str(n), (1,), v, c) for n, (v, c) in enumerate(counts)])
     assert length is not None
     assert length >= 1.0
+
+
+def test_only_answers_that_vary_for_the_baseline_have_to() -> None:
+    varied = [Answer(f"p{n % 7}", drawn(n)) for n in range(14)]
+    fixed = [Answer(f"p{n % 7}", drawn(n % 7)) for n in range(14)]
+    assert (varying(varied), varying(fixed), varying(varied[:7])) == (1.0, 0.0, None)
+    assert ignores_temperature(fixed, varied)
+    assert not ignores_temperature(varied, varied)
+    assert not ignores_temperature(fixed, fixed), "a temperature near 0, or a prompt with one sensible answer"
+    assert not ignores_temperature(fixed, []), "a study that was begun before it was asked"
+    assert not ignores_temperature(fixed, [*fixed[:4], *varied[4:7], *fixed[7:]]), "the baseline hardly varies"

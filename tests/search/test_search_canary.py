@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from search_simulated import Silent, chain, write
+from search_simulated import SPACE, Silent, chain, write
 
 from spectune.engines.open import open_engine
 from spectune.engines.protocol import LaunchCommand
@@ -145,3 +145,39 @@ def test_what_really_runs_is_kept_and_what_runs_outside_graphs_is_said(tmp_path:
         assert record.effective.kv_tokens is not None
         assert [level.graph_used for level in record.levels] == [True, False]
         assert TrialRecord.from_json(json.loads(json.dumps(record.to_json())), "x").effective == record.effective
+
+
+def sampling_study(folder: Path, temperature: float, *, virtual: bool = True, **profile: Any) -> list[TrialRecord]:
+    workload = SPACE["workload"] | {"temperature": temperature}
+    file = write(folder, virtual=virtual, profile=profile, budget={"trials": 2}, workload=workload)
+    space = load_space(file)
+    opened = StudyFolder(folder / "studies/sim")
+    opened.root.mkdir(parents=True, exist_ok=True)
+    engine = open_engine(space)
+    open_study(opened, space, engine)
+    return list(asyncio.run(run_study(opened, space, engine, Silent())).records)
+
+
+GREEDY_VERIFY = {"faults": [{"when": {"speculation": True}, "at": "ready", "kind": "ignores_temperature"}]}
+
+
+@pytest.mark.parametrize("virtual", [True, False])
+def test_a_verify_that_ignores_the_temperature_is_told_from_the_baseline(tmp_path: Path, *, virtual: bool) -> None:
+    """sglang#31214: the verify is always greedy on ROCm, so a sampling workload measures something else."""
+    baseline, speculating = sampling_study(tmp_path, 0.8, virtual=virtual, **GREEDY_VERIFY)
+    assert baseline.status is Status.OK
+    assert speculating.failure is not None
+    assert speculating.failure.failure_class.value == "corrupt"
+    assert "at temperature 0.8 every prompt gets the same answer twice" in speculating.failure.message
+    assert "measure at temperature 0, or do without speculation" in speculating.failure.message
+    assert speculating.levels == ()
+
+
+@pytest.mark.parametrize(("temperature", "profile", "asked"), [(0.8, {}, 14), (0.0, GREEDY_VERIFY, 0)])
+def test_sampling_raises_no_alarm_where_answers_vary_or_need_not(
+    tmp_path: Path, temperature: float, profile: dict[str, Any], asked: int
+) -> None:
+    records = sampling_study(tmp_path, temperature, **profile)
+    assert [(r.status, r.notes) for r in records] == [(Status.OK, ())] * 2
+    for folder in (tmp_path / "studies/sim/trials").iterdir():
+        assert len(json.loads((folder / "canary.json").read_text())["sampled"]) == asked

@@ -29,6 +29,7 @@ class Generation:
         number: Its number among the launch's client requests; None for the engine's own.
         deliver: Takes each chunk (payload, whether it is the last) at the moment it is due.
         launch: The model of the launch.
+        temperature: Above 0 the answer is sampled.
         cached_tokens: Prompt tokens found in the prefix cache.
         completed: Tokens so far.
         verifies: Cycles so far.
@@ -43,6 +44,7 @@ class Generation:
     number: int | None
     deliver: Callable[[bytes, bool], None]
     launch: SimulatedLaunch
+    temperature: float = 0.0
     cached_tokens: int = 0
     completed: int = 0
     verifies: int = 0
@@ -52,8 +54,8 @@ class Generation:
 
     def __post_init__(self) -> None:
         self._arrived, self._latency_s = time.monotonic(), 0.0
-        garbage = self.number is not None and self.launch.fault("garbage_output", self.number) is not None
-        self._source = tokens.greedy(self.input_ids, self.launch.number if garbage else None)
+        variant = None if self.number is None else self.launch.variant(self.number, self.temperature)
+        self._source = tokens.reply(self.input_ids, variant)
         self._ids: list[int] = []
         self._text = ""
         self._draws: list[float] = []

@@ -219,8 +219,9 @@ class EngineHttp:
             self._open.add(name)
             self._all_answered.clear()
         return Generation(
-            name, ask.input_ids, ask.prompt_class, ask.max_new_tokens, number, deliver, self._information.launch
-        )
+            name, ask.input_ids, ask.prompt_class, ask.max_new_tokens, number, deliver, self._information.launch,
+            ask.temperature,
+        )  # fmt: skip
 
     def _leave(self, generations: list[Generation]) -> None:
         """Note that nobody waits for these any more, finished or not."""

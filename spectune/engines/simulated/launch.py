@@ -18,6 +18,8 @@ HOURS_VARIABLE = "SPECTUNE_SIM_HOURS"
 FIRED_VARIABLE = "SPECTUNE_SIM_FIRED"
 """File in which the launches of a study count their faults; without it every launch counts for itself."""
 
+_REQUESTS_APART = 1_000_003  # between the sampled answers of two launches
+
 WARMUP_REQUESTS = 4
 """Requests of clients that make up the point `warmup`; `bench` begins with the next one."""
 
@@ -123,6 +125,17 @@ class SimulatedLaunch:
             if fault.kind == kind and past:
                 return fault
         return None
+
+    def variant(self, request: int, temperature: float) -> int | None:
+        """Return which answer a request gets: None for the greedy one, otherwise a number that stands for another.
+
+        Garbage differs from launch to launch, sampled answers from request to request.
+        """
+        if self.fault("garbage_output", request) is not None:
+            return self.number
+        if temperature <= 0 or self.fault("ignores_temperature", request) is not None:
+            return None
+        return (self.number + 1) * _REQUESTS_APART + request
 
     def aborts(self, request: int) -> bool:
         """Whether a request is one of those a `partial_failure` gives up after its first cycle."""

@@ -17,7 +17,7 @@ Probabilities = Annotated[tuple[Probability, ...], Listed, Field(min_length=1)]
 Point = Literal["startup", "load", "capture", "ready", "warmup", "bench", "shutdown"]
 Kind = Literal[
     "oom", "unsupported", "crash", "hang", "nccl", "port_in_use", "slow_start", "garbage_output", "http_500",
-    "partial_failure", "zero_acceptance", "ignore_sigterm", "daemonize", "log_flood",
+    "partial_failure", "zero_acceptance", "ignores_temperature", "ignore_sigterm", "daemonize", "log_flood",
 ]  # fmt: skip
 
 

@@ -83,6 +83,7 @@ class Ask:
     max_new_tokens: int
     request_id: str | None
     prompt_class: str | None
+    temperature: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -154,7 +155,7 @@ def read(body: dict[str, Any], limits: Limits, classes: tuple[str, ...]) -> Body
         length = _length(ids, parameters, limits)
         for sample in range(samples):
             own = f"{name}_{sample}" if name is not None and samples > 1 else name
-            asks.append(Ask(ids, length, own, label))
+            asks.append(Ask(ids, length, own, label, parameters.get("temperature") or 0.0))
     return Body(tuple(asks), body.get("stream", False), listed or samples > 1)
 
 

@@ -48,15 +48,15 @@ def answer(prompt_key: int) -> Iterator[int]:
         yield (state >> 33) % VOCABULARY
 
 
-def greedy(input_ids: Sequence[int], garbled: int | None) -> Iterator[int]:
-    """Yield the ids of the answer to a prompt for ever; of a launch that gives garbage, other ones for each launch.
+def reply(input_ids: Sequence[int], variant: int | None) -> Iterator[int]:
+    """Yield the ids of the answer to a prompt for ever.
 
     Args:
         input_ids: The prompt.
-        garbled: Number of the launch if it gives garbage.
+        variant: None for the greedy answer; any number for another one.
     """
     key = key_of(input_ids)
-    return answer(key if garbled is None else key ^ (0x5BD1E995 * (garbled + 1)))
+    return answer(key if variant is None else key ^ (0x5BD1E995 * (variant + 1)))
 
 
 def key_of(input_ids: Sequence[int]) -> int:
