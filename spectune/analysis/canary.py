@@ -19,7 +19,7 @@ REPEATING = 0.3
 NOTHING_ACCEPTED = 1.05
 ENOUGH_VERIFIES = 50
 VARYING = 0.8
-"""Share of prompts asked twice whose answers differ, from which on none that differs is no accident: below 1 in 10^4."""
+"""Share of prompts asked twice whose answers differ; from it on, none that differs is no accident (1 in 10^4)."""
 
 
 @dataclass(frozen=True)

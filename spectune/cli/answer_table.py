@@ -38,6 +38,8 @@ def print_answer(answer: Answer, *, as_json: bool) -> None:
     OUT.print(Text(_account(summary), style="dim"))
     for name, count in summary["failures"].items():
         OUT.print(f"{count} launch{'es' if count > 1 else ''} failed: {name}", markup=False)
+    for exclusion in summary["exclusions"]:
+        OUT.print(f"learned: {exclusion['words']}", markup=False)
     for line in _files(answer):
         OUT.print(line, markup=False, soft_wrap=True)
 

@@ -12,6 +12,7 @@ from spectune.cli.doctor_table import print_checkup
 from spectune.cli.terminal import print_json, told_when_slow
 from spectune.engines import cpu_reference
 from spectune.engines.open import load_checked_space, missing_models, open_engine, queueing, unwise_variables
+from spectune.engines.preflight import preflight_of
 from spectune.engines.protocol import EngineSoftware
 from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.machine import (
@@ -126,7 +127,12 @@ def _space_findings(space: SearchSpace, engine: SGLangEngine) -> list[Finding]:
         Finding("model-missing", "fatal", str(problem), "the search ends before its first launch", dry)
         for problem in missing_models(space, engine)
     ]
-    said = [*queueing(space, engine), *unwise_variables(space, engine)]
+    drafters = preflight_of(space, engine)
+    lacking += [
+        Finding("drafter", "fatal", str(problem), "the search ends before its first launch")
+        for problem in drafters.problems
+    ]
+    said = [*drafters.notes, *queueing(space, engine), *unwise_variables(space, engine)]
     return [*lacking, *(Finding("space", "warning", text, "the search says so too, and goes on") for text in said)]
 
 

@@ -111,12 +111,14 @@ class Effective:
         kv_tokens: Tokens the KV cache holds.
         max_running_requests: Requests that may run at once, per data-parallel rank.
         backends: Attention backends by the engine's field names.
+        nccl: Variable → value as NCCL itself logs it; empty where it was not told to.
     """
 
     graph_batches: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     kv_tokens: int | None = None
     max_running_requests: int | None = None
     backends: Mapping[str, str] = field(default_factory=dict)
+    nccl: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

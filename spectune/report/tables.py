@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from spectune.machine import Difference
 from spectune.report.wording import NOTHING, close_interval, count, estimate, length, number, plain, times
 
 Row = Mapping[str, Any]
@@ -43,7 +44,7 @@ class TrialRow:
         figures: Decode speed and throughput per level, in the order of the levels.
         failure: (class, the message with the log's own words, excerpt); None unless it failed.
         suspect: (argument, asked, got).
-        notes: Remarks of its levels.
+        notes: Remarks of the launch and its levels.
     """
 
     trial: int
@@ -146,8 +147,18 @@ def _trial_row(trial: Row, labels: Mapping[str, str], levels: Sequence[str]) -> 
         ),
         failure=failure,
         suspect=tuple((str(entry["field"]), plain(entry["wanted"]), plain(entry["got"])) for entry in trial["suspect"]),
-        notes=tuple(f"{level['level']}: {note}" for level in trial["levels"] for note in level.get("notes", ())),
+        notes=tuple(_notes(trial)),
     )
+
+
+def _notes(trial: Row) -> Iterator[str]:
+    """Yield what a reader should know of a launch: remarks of the launch, its machine and its levels."""
+    yield from trial.get("notes", ())
+    for change in trial.get("environment_changes", ()):
+        if change["matters"]:
+            yield f"the machine was not as it was when the study began: {Difference(**change)}"
+    for level in trial["levels"]:
+        yield from (f"{level['level']}: {note}" for note in level.get("notes", ()))
 
 
 def class_table(rows: Iterable[Row]) -> tuple[list[str], list[tuple[str, list[str]]]]:

@@ -69,6 +69,7 @@ class ReportView:
     class_rows: tuple[tuple[str, list[str]], ...]
     trials: tuple[TrialRow, ...]
     failures: tuple[tuple[str, int], ...]
+    learned: tuple[str, ...]
     cost: tuple[Part, ...]
     total: str
     stop: str
@@ -119,6 +120,7 @@ def build_view(
         class_rows=tuple(class_rows),
         trials=tuple(trial_rows(trials, labels, levels)),
         failures=tuple(sorted(told["failures"].items())),
+        learned=tuple(exclusion["words"] for exclusion in told.get("exclusions") or ()),
         cost=tuple(_cost(told["seconds"])),
         total=wording.duration(told["seconds"]["total"]),
         stop=_stop(told.get("stop")),

@@ -117,9 +117,9 @@ class Canaries:
         if judging.ignores_temperature(told[SAMPLED_TWICE], self._baseline[SAMPLED_TWICE]):
             raise _failed(
                 FailureClass.CORRUPT,
-                f"at temperature {self._temperature:g} every prompt gets the same answer twice, and the baseline's answers "
-                "vary: the verify is greedy whatever is asked for, as without SGLang's CUDA sampling ops; measure at "
-                "temperature 0, or do without speculation there",
+                f"at temperature {self._temperature:g} every prompt gets the same answer twice, and the baseline's "
+                "answers vary: the verify is greedy whatever is asked for, as without SGLang's CUDA sampling ops; "
+                "measure at temperature 0, or do without speculation there",
             )
         return [] if found.same == found.answers else [found.words]
 

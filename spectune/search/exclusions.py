@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from spectune.search.records import TrialRecord
 from spectune.serving import FailureClass
@@ -34,6 +35,10 @@ class Exclusion:
     words: str
     trials: tuple[int, ...]
     holds: Callable[[Candidate], bool]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return an entry of `exclusions` in `summary.json`; the region itself follows from the trials."""
+        return {"words": self.words, "trials": list(self.trials)}
 
 
 def learned(records: Sequence[TrialRecord]) -> list[Exclusion]:

@@ -140,9 +140,7 @@ class ServedLaunch:
         self, prompts: Sequence[TokenizedPrompt], *, together: bool, temperature: float = 0.0
     ) -> list[Answer]:
         """Ask over HTTP."""
-        return await ask(
-            self._server.url, prompts, together=together, temperature=temperature, patience_s=self._hang_s
-        )
+        return await ask(self._server.url, prompts, together=together, temperature=temperature, patience_s=self._hang_s)
 
     def workers(self, title: str) -> list[Mapping[str, str]]:
         """Read what the kernel shows of each process."""

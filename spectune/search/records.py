@@ -182,7 +182,10 @@ def _effective(content: Mapping[str, Any]) -> Effective:
     if not content:  # written before it was kept
         return Effective()
     graphs = {_words(kind): tuple(map(_count, sizes)) for kind, sizes in content["graph_batches"].items()}
-    return Effective(graphs, content["kv_tokens"], content["max_running_requests"], dict(content["backends"]))
+    return Effective(
+        graphs, content["kv_tokens"], content["max_running_requests"], dict(content["backends"]),
+        dict(content.get("nccl", {})),
+    )  # fmt: skip
 
 
 def _count(value: Any) -> int:

@@ -21,6 +21,7 @@ from spectune.search.plan import Stop, next_step, progress, spent_s
 from spectune.search.proposals import Proposer
 from spectune.search.records import TrialRecord
 from spectune.search.samplers import GUIDED
+from spectune.search.siblings import remarks
 from spectune.search.traffic import open_prompts, summary
 from spectune.search.trial import Trial
 from spectune.search.watcher import Watcher
@@ -123,10 +124,14 @@ async def run_study(
             trial = Trial(step, folder.open_trial(step), space, engine, feed, canaries, watcher, occasion)
             ledger.begin(step)
             record = await trial.run()
+            seen = remarks(record, records)
+            record = replace(record, notes=(*record.notes, *seen))
             folder.write_result(record)
             ledger.finish(record, records)
             records.append(record)
             watcher.finished(record)
+            for remark in seen:
+                watcher.notes(remark)
             for change in record.environment_changes:
                 if change.matters and change.field not in told:
                     told.add(change.field)
@@ -158,9 +163,7 @@ def _canaries(
     """Return the questions for every launch, and the first baseline's answers where there are some."""
     sampled = PromptStream(workload, seed=CANARY_SEED).take(SAMPLED)
     section = space.workload
-    canaries = Canaries(
-        sampled, engine, renderer, chat_template=section.chat_template, temperature=section.temperature
-    )
+    canaries = Canaries(sampled, engine, renderer, chat_template=section.chat_template, temperature=section.temperature)
     first = next((r for r in records if not r.candidate.speculative and r.failure is None), None)
     if first is not None:
         canaries.remember(folder.trial_folder(first.trial, first.role))

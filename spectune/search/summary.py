@@ -11,6 +11,7 @@ from typing import Any
 from spectune.analysis.comparison import Comparison
 from spectune.analysis.estimate import Estimate, ratio
 from spectune.analysis.measurement import LevelMeasurement
+from spectune.search.exclusions import learned
 from spectune.search.outcome import Evidence, comparisons, weigh
 from spectune.search.plan import Stop
 from spectune.search.records import SCHEMA, Role, Seconds, Status, TrialRecord
@@ -67,6 +68,7 @@ def summarise(
         ],
         "candidates": list(_candidates(evidence, space)),
         "failures": Counter(r.failure.failure_class.value for r in records if r.failure is not None),
+        "exclusions": [exclusion.to_json() for exclusion in learned(records)],
         "suspect": sum(record.status is Status.SUSPECT for record in records),
         "stop": None if stop is None else {"reason": stop.reason, "figure": stop.figure},
         "objectives": [{"metric": o.metric, "direction": o.direction, "level": o.level} for o in space.objectives],

@@ -13,10 +13,11 @@ from spectune.serving.failures import (
 )
 from spectune.serving.guarded import Teardown
 from spectune.serving.leftover_findings import leftover_findings
-from spectune.serving.leftovers import EngineProcess, Leftovers, PortHolder, Segment, find_leftovers
+from spectune.serving.leftovers import EngineProcess, Leftovers, PortHolder, find_leftovers
 from spectune.serving.ports import PortBlock, PortHeldError, reserve_ports
 from spectune.serving.processes import environments
 from spectune.serving.readiness import DEFAULT_PROBE
+from spectune.serving.segments import Segment
 from spectune.serving.server import Readiness, Server
 
 __all__ = [

@@ -6,8 +6,9 @@ import shlex
 from collections.abc import Collection, Iterator, Sequence
 
 from spectune.machine import Finding
-from spectune.serving.leftovers import EngineProcess, Leftovers, PortHolder, Segment
+from spectune.serving.leftovers import EngineProcess, Leftovers, PortHolder
 from spectune.serving.ports import FIRST_PORT, LAST_PORT, block_of, blocks
+from spectune.serving.segments import Segment
 
 MUCH_BYTES = 1 << 28  # of shared memory that nobody uses, from which on it is worth a warning
 NAMED = 6  # files that fit on a command line somebody reads

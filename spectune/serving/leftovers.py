@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
-from spectune.machine import users_of
 from spectune.serving.ports import needed_ports
 from spectune.serving.processes import SERVER_ID_VARIABLE
+from spectune.serving.segments import Segment, unused_segments
 
 TITLE = "sglang::"  # SGLang's workers rename themselves: sglang::scheduler_TP0, sglang::detokenizer, …
 GUARD = ("-I", "-S", "guard.py")
-# Beginnings of the names of segments that engines and their libraries make.
-SEGMENTS = ("nccl-", "torch_", "psm_", "sglang", "sem.mp-", "cuda.shm.")
 
 
 @dataclass(frozen=True)
@@ -32,14 +29,6 @@ class EngineProcess:
     pid: int
     name: str
     ours: bool
-
-
-@dataclass(frozen=True)
-class Segment:
-    """A segment of shared memory that no process uses."""
-
-    path: str
-    size: int
 
 
 @dataclass(frozen=True)
@@ -108,22 +97,6 @@ def ownerless(seen: Mapping[int, SeenProcess]) -> list[EngineProcess]:
         if process.marked or (process.worker and not any(one.launcher for one in above)):
             found.append(EngineProcess(process.pid, process.name, process.marked))
     return sorted(found, key=lambda one: one.pid)
-
-
-def unused_segments(
-    folder: Path = Path("/dev/shm"),  # noqa: S108 - looked at only
-    users: Callable[[Collection[str]], Mapping[str, Collection[int]]] = users_of,
-) -> list[Segment]:
-    """Return this user's segments of engines that no process has open or mapped."""
-    sizes = {}
-    try:
-        for entry in os.scandir(folder):
-            if entry.name.startswith(SEGMENTS) and (status := entry.stat(follow_symlinks=False)).st_uid == os.getuid():
-                sizes[entry.path] = status.st_size
-    except OSError:  # no such folder, or one that went while it was looked at
-        pass
-    used = users(sizes.keys())
-    return [Segment(path, size) for path, size in sorted(sizes.items()) if not used[path]]
 
 
 def held_ports() -> list[PortHolder]:

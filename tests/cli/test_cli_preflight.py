@@ -185,3 +185,14 @@ def test_models_that_are_known_to_work_raise_no_alarm(cpu_runtime: Runtime, draf
     target, draft = (Checkpoint.in_folder(cpu_runtime.models / name) for name in ("target", drafter))
     assert draft.weights.tensors
     assert preflight(target, draft, algorithm=algorithm, longest_request=2048) == []
+
+
+@pytest.mark.parametrize(("algorithm", "would_fail"), [("EAGLE3", False), ("EAGLE", True)])
+def test_doctor_shows_what_a_search_would_meet(models: Path, algorithm: str, *, would_fail: bool) -> None:
+    """sglang#21272 before anything is launched: EAGLE with EAGLE-3 drafters only cannot work; one bad drafter can."""
+    opened(models, algorithm)
+    told = json.loads(spectune("doctor", "made.yaml", "--json", cwd=models).stdout)
+    fatal = [one["seen"] for one in told["findings"] if one["name"] == "drafter" and one["severity"] == "fatal"]
+    assert any("--speculative-algorithm EAGLE3" in seen and "made.yaml:6" in seen for seen in fatal) == would_fail
+    said = [one["seen"] for one in told["findings"] if one["name"] == "space"]
+    assert any(seen.startswith("never launched: ") and "bad" in seen for seen in said) != would_fail

@@ -6,6 +6,7 @@ import pytest
 from report_page import Page
 from report_samples import ENVIRONMENT, LEVELS, SPACE, candidate, failed, lively, record, summary
 
+from spectune.machine import Difference
 from spectune.report import write_report
 from spectune.report.render import embedded_json
 from spectune.search.records import Status
@@ -196,3 +197,17 @@ def test_two_hundred_trials_stay_small_and_quick(tmp_path):
     records += [record(n, candidate(1 + n % 7, f"drafter-{n}"), (400.0 + n, 200.0 + n), 1.9) for n in range(1, 200)]
     path = write_report(summary(records), records, ENVIRONMENT, SPACE, tmp_path / "report.html")
     assert path.stat().st_size < 6_000_000
+
+
+def test_what_was_learned_and_seen_of_launches_is_shown(tmp_path):
+    changed = Difference("gpus.devices.x.power_limit_w", 700, 400, matters=True, why="it runs slower")
+    harmless = Difference("host.boot_id", "a", "b", matters=False)
+    records = [
+        record(0, candidate(0), (442.0, 261.0), notes=("2 of 7 greedy answers part from the baseline's",)),
+        record(1, candidate(3), (733.0, 334.0), 3.4, environment_changes=(changed, harmless)),
+    ]
+    text = page_of(tmp_path, records, exclusions=[{"words": "NCCL_PROTO=LL failed in 2 of 2", "trials": [4, 5]}]).text
+    assert "2 of 7 greedy answers part from the baseline's" in text
+    assert "the machine was not as it was when the study began: gpus.devices.x.power_limit_w" in text
+    assert "boot_id" not in text
+    assert "Not worth another launch: NCCL_PROTO=LL failed in 2 of 2." in text

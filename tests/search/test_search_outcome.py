@@ -159,3 +159,10 @@ def test_one_figure_decides_and_each_objective_is_told() -> None:
 def test_constraints_are_judged_on_the_mean_of_a_candidates_launches() -> None:
     launches = [record(n, chain(3), 160.0, accept=2.4, ttft_ms=ttft) for n, ttft in ((1, 540.0), (2, 440.0))]
     assert summary([record(0, baseline(), ttft_ms=490.0), *launches])["recommended"]["trial"] in (1, 2)
+
+
+def test_what_failures_ruled_out_stands_in_the_summary() -> None:
+    failed = [record(n, chain(n, proto="LL"), failure=FailureClass.NCCL) for n in (1, 2)]
+    found = summary([record(0, baseline()), *failed])
+    assert found["exclusions"] == [{"words": "NCCL_PROTO=LL failed in 2 of 2 launches", "trials": [1, 2]}]
+    assert summary([record(0, baseline())])["exclusions"] == []

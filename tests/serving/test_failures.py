@@ -90,6 +90,17 @@ def test_what_sglang_says(line: str, expected: str) -> None:
     assert failure.message.endswith(" ".join(line.split()))
 
 
+def test_memory_that_runs_out_during_capture_comes_with_the_order_of_remedies() -> None:
+    """sglang#3430, sglang#2863: halve the captured batch, then the memory fraction; never turn graphs off silently."""
+    log = traceback_of("Exception: Capture cuda graph failed: CUDA out of memory. Tried to allocate 2.00 GiB.")
+    words = classify(f"{log}torch.OutOfMemoryError: CUDA out of memory.\n", -9, SIGNATURES).message
+    assert words.startswith(
+        "GPU memory ran out while capturing graphs (halve cuda-graph-max-bs-decode, then lower mem-"
+    )
+    while_serving = classify(traceback_of("torch.OutOfMemoryError: CUDA out of memory."), -9, SIGNATURES).message
+    assert "(lower mem-fraction-static, then max-running-requests)" in while_serving
+
+
 def test_a_cause_outranks_the_symptoms_after_it() -> None:
     log = traceback_of("torch.OutOfMemoryError: CUDA out of memory.") + traceback_of("ValueError: then this happened")
     assert classify(log, 1, SIGNATURES).failure_class is FailureClass.MEMORY

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from spectune.serving import EngineProcess, Leftovers, PortHolder, Segment, Server, find_leftovers, leftover_findings
-from spectune.serving.leftovers import SeenProcess, held_ports, ownerless, unused_segments
+from spectune.serving.leftovers import SeenProcess, held_ports, ownerless
 from spectune.serving.ports import FIRST_PORT, SPACING, block_of, blocks, needed_ports
+from spectune.serving.segments import unused_segments
 
 NOTHING = Leftovers((), (), ())
 GUARD = ("python", "-I", "-S", "/x/serving/guard.py")

@@ -88,6 +88,24 @@ def test_teardown_takes_the_whole_tree(tmp_path: Path, mode: str, forced: bool, 
     assert not any(psutil.pid_exists(pid) for pid in pids), "reaped, not only dead"
 
 
+def test_shared_memory_of_an_ended_engine_is_removed_unless_another_uses_it(tmp_path: Path) -> None:
+    mark = tmp_path.parent.name
+    own, shared = (Path(f"/dev/shm/sglang_loads_{name}_{mark}.shm") for name in ("own", "shared"))
+
+    async def use(server: Server) -> Any:
+        await server.wait_ready(READY_S)
+        assert own.exists()
+        return shared.open("rb")
+
+    used, _, _ = serve(tmp_path, "segments", use, {**os.environ, "SEGMENT": mark})
+    try:
+        assert not own.exists()
+        assert shared.exists()
+    finally:
+        used.close()
+        shared.unlink()
+
+
 def test_death_during_start_up_is_noticed_long_before_the_timeout(tmp_path: Path) -> None:
     async def use(server: Server) -> EngineDied:
         with pytest.raises(EngineDied) as caught:

@@ -229,9 +229,13 @@ class SGLangEngine:
         return effective.effective(log, server_info)
 
     def differences(self, candidate: Candidate, found: Effective) -> list[Mismatch]:
-        """Compare captured graphs and running requests with those asked for; a CPU captures none."""
+        """Compare captured graphs, running requests and what NCCL logs with what was asked for."""
         launch = self._complete(candidate.arguments)
-        return effective.differences(launch, found, speculative=candidate.speculative)
+        unset = [name for name in (*self.unset, *candidate.unset_env) if name not in SET_BY_LAUNCHER]
+        return [
+            *effective.differences(launch, found, speculative=candidate.speculative),
+            *effective.nccl_differences({**self.env, **candidate.env}, unset, found.nccl),
+        ]
 
     def graph_used(self, log: Path, running: int, begin_s: float, end_s: float) -> bool | None:
         """Return whether every decode step of `running` requests ran in a graph, as the log says."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,14 @@ RUNNING = "max-running-requests"
 
 def effective(log: Path, server_info: Mapping[str, Any]) -> Effective:
     """Return the state of a launch as its log and `/server_info` tell it; what neither tells is empty."""
-    found = read_back(facts_of(log), server_info)
+    facts = facts_of(log)
+    found = read_back(facts, server_info)
     return Effective(
         graph_batches={str(kind): batches for kind, batches in found.graph_batches.items()},
         kv_tokens=found.kv_tokens,
         max_running_requests=found.max_running_requests,
         backends=dict(found.backends),
+        nccl={name: " and ".join(values) for name, values in facts.nccl.items()},
     )
 
 
@@ -59,6 +61,31 @@ def differences(launch: Mapping[str, Any], found: Effective, *, speculative: boo
         if tuple(got) != expected:
             differing.append(Mismatch(BATCHES, expected, tuple(got)))
     return differing
+
+
+def nccl_differences(env: Mapping[str, str], unset: Collection[str], said: Mapping[str, str]) -> list[Mismatch]:
+    """Return the variables that NCCL found set otherwise than the launch set them, as by an `/etc/nccl.conf`.
+
+    Args:
+        env: Variables of the launch.
+        unset: Those that must be absent.
+        said: Variable → value as NCCL logged it; one it did not log is not judged.
+    """
+    wanted = {name: value for name, value in env.items() if name in said} | dict.fromkeys(unset)
+    return [
+        Mismatch(f"{name}, as NCCL logs it", "unset" if value is None else value, said[name])
+        for name, value in sorted(wanted.items())
+        if name in said and (value is None or _plain(value) != _plain(said[name]))
+    ]
+
+
+def _plain(value: str) -> str:
+    """Return a value as NCCL understands it: whole numbers in any form, words in any case."""
+    text = value.strip().lower()
+    try:
+        return str(int(text))
+    except ValueError:
+        return text
 
 
 def captured(sizes: Sequence[int], running: int) -> tuple[int, ...]:

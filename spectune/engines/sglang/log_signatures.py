@@ -60,14 +60,19 @@ SIGNATURES: tuple[tuple[str, str, str], ...] = (
     ),
     # Memory, before the capture errors that quote it.
     (
+        r"(?i)Capture cuda graph failed.*out of memory",
+        "memory",
+        "GPU memory ran out while capturing graphs (halve cuda-graph-max-bs-decode, then lower mem-fraction-static)",
+    ),
+    (
         r"(?i)CUDA out of memory|OutOfMemoryError|CUDA error: out of memory|\[CUDA\]: out of memory",
         "memory",
-        "GPU memory ran out",
+        "GPU memory ran out (lower mem-fraction-static, then max-running-requests)",
     ),
     (
         r"Loaded weights leave no GPU memory for the KV cache|Not enough memory\. Please try to increase",
         "memory",
-        "nothing is left for the KV cache",
+        "nothing is left for the KV cache (raise mem-fraction-static, or use more GPUs)",
     ),
     (r"DefaultCPUAllocator: can't allocate memory|^MemoryError\b", "memory", "host memory ran out"),
     # What the engine cannot do.
@@ -112,7 +117,11 @@ SIGNATURES: tuple[tuple[str, str, str], ...] = (
     ),
     (r"watchdog timeout", "hang", "a forward pass did not come back"),
     # Symptoms: only when no cause was found above.
-    (r"Capture cuda graph failed", "memory", "capturing the CUDA graphs failed, mostly for want of memory"),
+    (
+        r"Capture cuda graph failed",
+        "memory",
+        "capturing the CUDA graphs failed, mostly for want of memory (halve cuda-graph-max-bs-decode)",
+    ),
     # A process that ended without raising anything: exceptions that stand in the log were survived.
     (r"\bSubprocess \S+ \(pid=\d+\) crashed with exit code -\d", "crash", "a process of the engine was killed"),
     # Only as the last line of a traceback: SGLang mentions in passing what it does without.

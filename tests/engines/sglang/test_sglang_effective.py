@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import sglang_log_lines as sg
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectune.engines.protocol import Effective
-from spectune.engines.sglang.effective import captured, differences, effective
+from spectune.engines.protocol import Effective, Mismatch
+from spectune.engines.sglang.effective import captured, differences, effective, nccl_differences
 
 LAUNCH = {"cuda-graph-bs-decode": (1, 2, 4, 8), "max-running-requests": 8}
 
@@ -68,3 +70,36 @@ def test_a_log_that_is_not_there_tells_nothing(tmp_path: Any) -> None:
     info = {"internal_states": [{"decode_cuda_graph_bs": [], "effective_max_running_requests_per_dp": 16}]}
     assert effective(tmp_path / "server.log", {}) == Effective()
     assert effective(tmp_path / "server.log", info) == Effective(max_running_requests=16)
+
+
+def nccl_lines(tmp_path: Path, *said: str) -> Effective:
+    log = tmp_path / "server.log"
+    lines = "".join(f"node7:61{rank}:61{rank} [{rank}] NCCL INFO {one}\n" for rank in (0, 1) for one in said)
+    log.write_text(sg.server(sg.prefill(), captured=[1]) + lines)
+    return effective(log, {})
+
+
+def test_what_nccl_logs_of_its_variables_is_read_back(tmp_path: Path) -> None:
+    """With NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=ENV; an nccl.conf sets variables that no environment shows."""
+    found = nccl_lines(
+        tmp_path, "NCCL_ALGO set by environment to Ring", "NCCL_CUMEM_ENABLE set by environment to 0.",
+        "NCCL_PROTO set by environment to LL", "Bootstrap: Using eth0",
+    )  # fmt: skip
+    assert found.nccl == {"NCCL_ALGO": "Ring", "NCCL_CUMEM_ENABLE": "0", "NCCL_PROTO": "LL"}
+    env = {"NCCL_ALGO": "ring", "NCCL_CUMEM_ENABLE": "00", "NCCL_NTHREADS": "64"}
+    assert nccl_differences(env, ["NCCL_MAX_NCHANNELS"], found.nccl) == []
+    assert nccl_differences({"NCCL_ALGO": "Tree"}, ["NCCL_PROTO"], found.nccl) == [
+        Mismatch("NCCL_ALGO, as NCCL logs it", "Tree", "Ring"),
+        Mismatch("NCCL_PROTO, as NCCL logs it", "unset", "LL"),
+    ]
+
+
+def test_ranks_that_disagree_are_both_told(tmp_path: Path) -> None:
+    found = nccl_lines(tmp_path, "NCCL_PROTO set by environment to LL", "NCCL_PROTO set by environment to Simple")
+    assert found.nccl == {"NCCL_PROTO": "LL and Simple"}
+    assert len(nccl_differences({"NCCL_PROTO": "LL"}, [], found.nccl)) == 1
+
+
+@given(st.dictionaries(st.sampled_from(["NCCL_A", "NCCL_B", "NCCL_C"]), st.text(max_size=8)))
+def test_what_is_as_it_was_set_is_no_difference(env: dict[str, str]) -> None:
+    assert nccl_differences(env, [], env) == []

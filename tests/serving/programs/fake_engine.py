@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import mmap
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 SLEEPER = "import time; time.sleep(3600)"
+mappings: list[mmap.mmap] = []
 DEAF_SLEEPER = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(3600)"
 
 
@@ -64,6 +66,16 @@ def leave_zombies() -> None:
             os._exit(0)
 
 
+def map_segments() -> None:
+    """Shared memory as SGLang makes it: nobody unlinks it when the process is killed."""
+    for name in ("own", "shared"):
+        path = f"/dev/shm/sglang_loads_{name}_{os.environ['SEGMENT']}.shm"
+        with open(path, "w+b") as file:  # noqa: PTH123 (as the engine does)
+            file.write(bytes(4096))
+            file.flush()
+            mappings.append(mmap.mmap(file.fileno(), 4096))
+
+
 def ask_itself() -> None:
     """What SGLang's warm-up does: a request to its own address through whatever proxies the environment names."""
     port = sys.argv[sys.argv.index("--port") + 1]
@@ -99,6 +111,8 @@ def main() -> None:
         detach_daemon()
     if mode == "zombies":
         leave_zombies()
+    if mode == "segments":
+        map_segments()
     if mode == "floods":
         threading.Thread(target=lambda: [print("x" * 1000) for _ in range(64_000)], daemon=True).start()
     server = ThreadingHTTPServer(("127.0.0.1", arguments.port), Api)

@@ -121,6 +121,8 @@ class ServerFacts:
         prefills: All prefill lines together.
         retractions: Requests thrown out of the KV cache and begun again.
         errors: The last lines that name an error.
+        nccl: Variable → what NCCL says it was set to, a value for each that differs between ranks; empty unless the
+            launch has NCCL_DEBUG=INFO.
         ready: Whether the server said it was.
     """
 
@@ -140,6 +142,7 @@ class ServerFacts:
     prefills: Prefills = field(default_factory=Prefills)
     retractions: int = 0
     errors: tuple[str, ...] = ()
+    nccl: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     ready: bool = False
 
     @property

@@ -13,7 +13,7 @@ from spectune.engines.sglang.server_log.facts import ServerFacts, Weights
 from spectune.engines.sglang.server_log.graphs import Graphs
 from spectune.engines.sglang.server_log.lines import NUMBER, WHOLE, Message
 
-MOST_SENTENCES, MOST_ERRORS, MOST_LOADS = 40, 20, 4096
+MOST_SENTENCES, MOST_ERRORS, MOST_LOADS, MOST_VARIABLES = 40, 20, 4096, 128
 SENTENCE_CHARS, MESSAGE_CHARS = 400, 4000
 
 _ARGUMENTS = "server_args="
@@ -29,6 +29,7 @@ _ERROR = re.compile(
     r"^(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)\b(?:: |$)|^Scheduler hit an exception|CUDA out of memory|"
     r"^Received sigquit|crashed with exit code|watchdog timeout|Capture (?:cuda|CUDA) graph failed"
 )
+_NCCL = re.compile(r"\bNCCL INFO (NCCL_[A-Z0-9_]{1,60}) set by environment to (.{0,200}?)\.?$")
 _REWRITTEN = re.compile(
     r"(?:is|are) set to|reset to|overrid|(?:is|are) (?:forcibly )?disabled|^Disabl(?:e|ing) |adjusted|"
     r"chang(?:e|ing) page_size|[Ff]all(?:ing|s)? back|attention backend|backend by default|is forced|runner backend"
@@ -49,6 +50,7 @@ class Gathering:
         self._batches = Batches()
         self._errors: deque[str] = deque(maxlen=MOST_ERRORS)
         self._retractions = 0
+        self._nccl: dict[str, list[str]] = {}
         self._ready = False
 
     @property
@@ -89,6 +91,8 @@ class Gathering:
             pass
         elif _ERROR.search(text):
             self._errors.append(text[:SENTENCE_CHARS])
+        elif (said := _NCCL.search(text)) is not None:
+            self._note_variable(*said.groups())
         elif text.startswith(_READY):
             self._ready = True
         elif message.stamp and _REWRITTEN.search(text):
@@ -107,6 +111,7 @@ class Gathering:
             context_length=self._limits.get("context_length"),
             retractions=self._retractions,
             errors=tuple(self._errors),
+            nccl={name: tuple(values) for name, values in self._nccl.items()},
             ready=self._ready,
             **self._batches.facts(),
         )
@@ -125,6 +130,11 @@ class Gathering:
             self._weights[message.rank, index] = Weights(
                 end.group(1), float(said.group(1)) if said else counted, float(memory.group(1)) if memory else None
             )
+
+    def _note_variable(self, name: str, value: str) -> None:
+        values = self._nccl.setdefault(name, []) if len(self._nccl) < MOST_VARIABLES else self._nccl.get(name, [])
+        if value not in values and len(values) < MOST_VARIABLES:
+            values.append(value)
 
     def _note_limits(self, kv_tokens: str, running: str, context: str | None) -> None:
         given = {"kv_tokens": int(kv_tokens), "max_running_requests": int(running)}

@@ -18,7 +18,8 @@ MOST_STARTS = 32
 
 _TELLING = re.compile(
     rb"server_args=|Load weight |apture |max_total_num_tokens=|fired up|Retract|rror|xception|OutOfMemory|"
-    rb"disabl|Disabl|overrid|verrid|reset to|changing|change page_size|adjusted|fall|Fall|ackend|forc|instead"
+    rb"disabl|Disabl|overrid|verrid|reset to|changing|change page_size|adjusted|fall|Fall|ackend|forc|instead|"
+    rb"NCCL INFO NCCL_"
 )
 _OTHER_ENGINES = {
     "vLLM": re.compile(rb"\bvllm\b|\bVLLM_"),
