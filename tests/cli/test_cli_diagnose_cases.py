@@ -207,3 +207,15 @@ def test_a_servers_load_of_this_moment_shares_its_last_throughput() -> None:
     found = diagnose(known_from_answers(answers, None))
     assert found.load is not None
     assert (found.load.running, found.load.decode_speed, found.load.in_graph) == (4, 60.0, 1.0)
+
+
+def test_32_steps_lose_where_one_wins() -> None:
+    """vllm#24343: 32 steps give 48.3 tok/s at an accept length of 2.18, one step 108.5 at 1.63; without, 82."""
+    many = sg.server(*steady(48.3, accept=2.18), captured=[1], **sg.speculation("EAGLE", 32, 1, 33))
+    found = diagnosed(many, 82.0)
+    assert [cause.name for cause in found.causes] == ["weak_drafter", "too_many_steps"]
+    assert any("--speculative-num-steps 3" in action.words for action in found.actions)
+    one = diagnosed(sg.server(*steady(108.5, accept=1.63), captured=[1], **sg.speculation("EAGLE", 1, 1, 2)), 82.0)
+    assert one.break_even is not None
+    assert one.break_even.pays
+    assert "too_many_steps" not in [cause.name for cause in one.causes]

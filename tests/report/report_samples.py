@@ -124,7 +124,8 @@ def summary(records: list[TrialRecord], **changes: Any) -> dict[str, Any]:
     ranked = sorted(good, key=lambda r: -r.levels[0].decode_speed.est)
     best = ranked[0] if ranked else None
     seconds = {
-        name: 33.5 * len(records) * share for name, share in (("startup", 0.3), ("checking", 0.06), ("measuring", 0.6), ("shutdown", 0.03))
+        name: 33.5 * len(records) * share
+        for name, share in (("startup", 0.3), ("checking", 0.06), ("measuring", 0.6), ("shutdown", 0.03))
     }
     return {
         "schema": 1, "study": "sample", "simulated": False, "engine": "SGLang 0.5.23 on the CPU reference runtime",

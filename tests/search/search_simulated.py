@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from spectune.analysis.measurement import LevelMeasurement
-from spectune.search import Step, TrialRecord
+from spectune.bench.prompt_stream import PromptStream
+from spectune.engines.open import open_engine
+from spectune.engines.protocol import Occasion
+from spectune.search import Role, Step, StudyFolder, TrialRecord
+from spectune.search.canary import SAMPLED, Canaries
+from spectune.search.feed import PromptFeed
 from spectune.search.plan import Progress
-from spectune.space import Candidate
+from spectune.search.traffic import open_prompts
+from spectune.search.trial import Trial
+from spectune.space import Candidate, load_space
 
 PROFILE: dict[str, Any] = {
     "schema": 1, "name": "quick", "source": "made up for tests", "seed": 3,
@@ -76,3 +84,19 @@ def chain(steps: int) -> Candidate:
             "speculative-num-steps": steps, "speculative-eagle-topk": 1, "speculative-num-draft-tokens": steps + 1,
         }
     )  # fmt: skip
+
+
+def launch(file: Path, candidate: Candidate, *, number: int = 0, root: Path | None = None) -> TrialRecord:
+    """Make one launch of a space as a study would."""
+    space = load_space(file)
+    engine = open_engine(space)
+    folder = StudyFolder(root or file.parent / "studies/one")
+    folder.root.mkdir(parents=True, exist_ok=True)
+    for name, text in engine.belongings().items():
+        (folder.root / name).write_text(text)
+    step = Step(number, Role.SEARCH, candidate, "for a test")
+    feed = PromptFeed(open_prompts(space), engine.renderer(), chat_template=False, output_tokens=48)
+    sampled = PromptStream(open_prompts(space), seed=1).take(SAMPLED)
+    canaries = Canaries(sampled, engine, engine.renderer(), chat_template=False)
+    occasion = Occasion(number, 0.0, folder.root)
+    return asyncio.run(Trial(step, folder.open_trial(step), space, engine, feed, canaries, Silent(), occasion).run())

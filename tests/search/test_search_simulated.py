@@ -10,42 +10,21 @@ from typing import Any
 
 import pytest
 from readme_commands import SPECTUNE
-from search_simulated import SPACE, Silent, chain, write
+from search_simulated import SPACE, Silent, chain, launch, write
 
 from spectune import files
-from spectune.bench.prompt_stream import PromptStream
 from spectune.cli.opening import Asked
 from spectune.engines.open import open_engine
 from spectune.engines.protocol import LaunchCommand, Occasion
 from spectune.engines.simulated.engine import PROFILE_FILE, SimulatedEngine
 from spectune.errors import SpectuneError
 from spectune.machine import quick_fingerprint
-from spectune.search import Role, Status, Step, StudyFolder, TrialRecord, open_study, run_study
-from spectune.search.canary import SAMPLED, Canaries
-from spectune.search.feed import PromptFeed
-from spectune.search.traffic import open_prompts
-from spectune.search.trial import Trial
-from spectune.space import Candidate, load_space
+from spectune.search import Status, StudyFolder, TrialRecord, open_study, run_study
+from spectune.space import load_space
 
 
 def spectune(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([SPECTUNE, *words], cwd=cwd, capture_output=True, text=True, timeout=240, check=False)
-
-
-def launch(file: Path, candidate: Candidate, *, number: int = 0, root: Path | None = None) -> TrialRecord:
-    """Make one launch of a space as a study would."""
-    space = load_space(file)
-    engine = open_engine(space)
-    folder = StudyFolder(root or file.parent / "studies/one")
-    folder.root.mkdir(parents=True, exist_ok=True)
-    for name, text in engine.belongings().items():
-        (folder.root / name).write_text(text)
-    step = Step(number, Role.SEARCH, candidate, "for a test")
-    feed = PromptFeed(open_prompts(space), engine.renderer(), chat_template=False, output_tokens=48)
-    sampled = PromptStream(open_prompts(space), seed=1).take(SAMPLED)
-    canaries = Canaries(sampled, engine, engine.renderer(), chat_template=False)
-    occasion = Occasion(number, 0.0, folder.root)
-    return asyncio.run(Trial(step, folder.open_trial(step), space, engine, feed, canaries, Silent(), occasion).run())
 
 
 @pytest.fixture(scope="module")
