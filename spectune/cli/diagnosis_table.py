@@ -34,7 +34,9 @@ def print_diagnosis(title: str, known: Running, diagnosis: Diagnosis) -> None:
 
 
 def _launched(known: Running) -> Iterator[str]:
-    if known.algorithm is None:
+    if not known.speculation_known:
+        yield "whether it speculates is not known: the log is cut before it says so"
+    elif known.algorithm is None:
         yield "no speculation"
     else:
         shape = [

@@ -27,6 +27,7 @@ def known_from_log(facts: ServerFacts) -> Running:
     return replace(
         _launch(facts.arguments, back.backends),
         algorithm=_algorithm(facts.arguments) or (UNNAMED if facts.speculative else None),
+        speculation_known=facts.tells_of_speculation,
         draft_architecture=facts.weights[1].architecture if facts.speculative and len(facts.weights) > 1 else None,
         captured=max(captured) if captured else 0 if whole and not facts.captures else _configured(facts.arguments),
         max_running=facts.max_running_requests,

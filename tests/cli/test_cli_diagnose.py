@@ -188,6 +188,26 @@ def test_what_is_no_sglang_is_named(
         refused(*words, url=url)
 
 
+def test_what_speaks_no_http_is_one_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def talk() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(1 << 16)
+                connection.sendall(b"\0\xff\x1b[31m" * 1000)
+
+        speaking = threading.Thread(target=talk)
+        speaking.start()
+        done = spectune("--url", f"http://127.0.0.1:{listener.getsockname()[1]}")
+        speaking.join()
+    assert done.returncode == 2
+    assert "cannot be asked" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert len(done.stderr) < 400
+    assert "\x1b" not in done.stderr
+
+
 def test_addresses_that_lead_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     refused("cannot be asked", url="http://127.0.0.1:1")
     refused("cannot be asked", url=f"http://{'a' * 300}:1")

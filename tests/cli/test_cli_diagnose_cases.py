@@ -219,3 +219,11 @@ def test_32_steps_lose_where_one_wins() -> None:
     assert one.break_even is not None
     assert one.break_even.pays
     assert "too_many_steps" not in [cause.name for cause in one.causes]
+
+
+def test_a_log_that_is_cut_within_its_arguments_claims_nothing() -> None:
+    whole = (LOGS / "sglang-0.5.23-cpu-wrong-algorithm.log").read_text()
+    begin = whole.index("server_args=")
+    cut = known_from_log(list(starts(io.BytesIO(whole[: begin + 700].encode())))[-1])
+    assert not cut.speculation_known
+    assert known_from_log(list(starts(io.BytesIO(whole.encode())))[-1]).speculation_known

@@ -81,6 +81,7 @@ class Running:
 
     Attributes:
         algorithm: Speculative algorithm in effect; None without speculation.
+        speculation_known: Whether that is known at all.
         num_steps: Draft steps per cycle, S.
         eagle_topk: Branches per step, K.
         num_draft_tokens: Tokens verified per request and cycle, N.
@@ -107,6 +108,7 @@ class Running:
     """
 
     algorithm: str | None = None
+    speculation_known: bool = True
     num_steps: int | None = None
     eagle_topk: int | None = None
     num_draft_tokens: int | None = None

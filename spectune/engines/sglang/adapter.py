@@ -116,10 +116,11 @@ class SGLangEngine:
 
     def missing_model(self, reference: Any) -> str | None:
         """Say that a model folder does not exist; names of a hub pass, they are the engine's to find."""
-        path = Path(self._model(reference)).expanduser()
-        if not str(path).startswith(("/", "./", "../", "~")) or path.is_dir():
+        text = self._model(reference)
+        path = Path(text).expanduser()
+        if not text.startswith(("/", "./", "../", "~")) or _is_folder(path):
             return None
-        return f"there is no model folder {path}"
+        return f"there is no model folder {text}"
 
     def canonical(self, assignment: Assignment) -> Candidate | Illegal:
         """Return the one candidate that stands for every assignment SGLang would treat alike."""
@@ -282,6 +283,13 @@ class SGLangEngine:
         if self.models is not None and text.startswith(RUNTIME_PREFIX):
             return str(self.models / text.removeprefix(RUNTIME_PREFIX))
         return os.path.expanduser(text)  # noqa: PTH111 (Path would rewrite hub names such as "./org//name")
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):  # a circle of links, a name no file can have
+        return False
 
 
 def _same(asked: Any, reported: Any) -> bool:

@@ -11,9 +11,11 @@ from urllib.parse import urlsplit
 import aiohttp
 import orjson
 
+from spectune.engines.sglang.printable import printable
 from spectune.errors import SpectuneError
 
 LARGEST_ANSWER = 16 << 20
+LONGEST_REASON = 200  # characters of what a library says of an answer it cannot read
 """Bytes of an answer that are read."""
 
 _PATIENCE = aiohttp.ClientTimeout(total=20, sock_connect=5)
@@ -188,7 +190,8 @@ async def _what_it_is(session: aiohttp.ClientSession, base_url: str) -> str:
 
 def _plain(error: Exception) -> str:
     reason = getattr(error, "os_error", None) or error
-    return str(getattr(reason, "strerror", None) or reason or type(error).__name__)
+    words = str(getattr(reason, "strerror", None) or reason or type(error).__name__)
+    return printable(" ".join(words.split()), LONGEST_REASON)
 
 
 def _shown(body: bytes) -> str:

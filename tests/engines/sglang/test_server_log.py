@@ -261,6 +261,7 @@ def test_arguments_that_are_no_literals_stay_text_and_run_nothing() -> None:
         (b"\n \n", "it is empty"),
         (bytes(range(256)) * 40, "it is binary"),
         (b"INFO 11-29 18:00:00 [api_server.py:1] vLLM API server version 0.11\nvllm serve\n", "vLLM"),
+        (b"INFO 11-29 18:00:00 [metrics.py:96] engine of vLLM: Mean acceptance length: 1.87\n", "vLLM"),
         (b"llama_model_loader: loaded meta data\nllama_context: n_ctx = 4096\n", "llama.cpp"),
         ("сервер запущен\n服务器已启动\n".encode(), "neither a server_args= line nor"),
         (b"sglang serve: error: unrecognized arguments: --foo\n", "ends before the server's arguments"),

@@ -128,6 +128,15 @@ def test_model_folders_are_checked_and_hub_names_are_not(tmp_path: Path) -> None
     assert str(tmp_path / "gone") in (engine().missing_model(str(tmp_path / "gone")) or "")
 
 
+def test_whatever_looks_like_a_folder_and_is_none_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "here").mkdir()
+    (tmp_path / "circle").symlink_to("circle")
+    assert engine().missing_model("./here") is None
+    for lost in ("./gone", "../gone/too", "./circle", "./" + "long" * 2000):
+        assert engine().missing_model(lost) == f"there is no model folder {lost}"
+
+
 words = st.text(st.characters(codec="utf-8", exclude_characters="\0", exclude_categories=("Cs",)), max_size=12)
 
 

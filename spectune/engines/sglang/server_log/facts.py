@@ -146,8 +146,13 @@ class ServerFacts:
     ready: bool = False
 
     @property
+    def tells_of_speculation(self) -> bool:
+        """Whether the log says if it speculates; one that is cut within its arguments may not."""
+        return "speculative_algorithm" in self.arguments or bool(self.decode)
+
+    @property
     def speculative(self) -> bool:
         """Whether it speculates: by its arguments, or where they are not known by its decode lines."""
-        if self.arguments:
-            return self.arguments.get("speculative_algorithm") not in (None, "", "NONE")
+        if "speculative_algorithm" in self.arguments:
+            return self.arguments["speculative_algorithm"] not in (None, "", "NONE")
         return any(interval.accept_length is not None for interval in self.decode)

@@ -22,7 +22,7 @@ _TELLING = re.compile(
     rb"NCCL INFO NCCL_"
 )
 _OTHER_ENGINES = {
-    "vLLM": re.compile(rb"\bvllm\b|\bVLLM_"),
+    "vLLM": re.compile(rb"\bv(?:llm|LLM)\b|\bVLLM_"),
     "llama.cpp": re.compile(rb"llama_model_loader|llama_context|llama_init|\bggml_"),
     "TensorRT-LLM": re.compile(rb"TensorRT-LLM|tensorrt_llm"),
     "Text Generation Inference": re.compile(rb"text_generation_(?:launcher|router)"),
