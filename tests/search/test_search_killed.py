@@ -1,0 +1,44 @@
+"""A search that is killed while the canaries are asked leaves nothing running, and goes on where it was."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+from readme_commands import SPECTUNE
+from search_simulated import write
+
+from spectune.search import Status, StudyFolder
+from spectune.serving.processes import is_alive
+
+
+def eventually(condition: Callable[[], bool], within_s: float = 60.0) -> bool:
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.05)
+    return condition()
+
+
+def test_kill_9_during_the_canary(tmp_path: Path) -> None:
+    # After four requests, in the middle of the seven of the canary, the engine falls silent, once in the study.
+    fault = {"when": {}, "at": "bench", "kind": "hang", "times": 1}
+    write(tmp_path, virtual=False, profile={"faults": [fault]}, budget={"trials": 2})
+    trial = tmp_path / "studies/sim/trials/0000-baseline"
+    with subprocess.Popen([SPECTUNE, "search", "sim.yaml"], cwd=tmp_path, stderr=subprocess.PIPE) as search:
+        assert eventually((trial / "server_info.json").exists)
+        time.sleep(1.0)  # the canaries wait for a minute; nothing is judged by this time
+        tree = psutil.Process(search.pid).children(recursive=True)
+        assert len(tree) > 3, "a guard, a launcher and its workers"
+        search.kill()
+    assert eventually(lambda: not any(is_alive(process) for process in tree))
+    assert not (trial / "canary.json").exists()
+    assert not (trial / "result.json").exists()
+    done = subprocess.run([SPECTUNE, "search", "sim.yaml"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    records = StudyFolder(tmp_path / "studies/sim").records()
+    assert [(record.trial, record.status) for record in records] == [(0, Status.OK), (1, Status.OK)]
