@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+import unicodedata
+
+LONGEST_BYTES = 131_072  # MAX_ARG_STRLEN of Linux, for NAME=value
+SHOWN = 80  # characters of a value that a message repeats
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CREDENTIAL = re.compile(r"TOKEN$|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|CREDENTIAL|PRIVATE_KEY", re.IGNORECASE)
@@ -52,6 +56,12 @@ def environment_name_problem(name: str) -> str | None:
 
 def environment_value_problem(name: str, value: str) -> str | None:
     """Returns why `value` cannot be the value of the variable `name`, or None."""
-    if any(ord(character) < 32 for character in value):
-        return f"the value of {name} must be one line without control characters, but got {value!r}"
+    if any(unicodedata.category(character) == "Cc" for character in value):
+        return f"the value of {name} must be one line without control characters, but got {_shown(value)}"
+    if len(f"{name}={value}".encode("utf-8", "replace")) >= LONGEST_BYTES:
+        return f"the value of {name} is too long: Linux starts no program with more than {LONGEST_BYTES} bytes of it"
     return None
+
+
+def _shown(value: str) -> str:
+    return repr(value) if len(value) <= SHOWN else f"{value[:SHOWN]!r} …"

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from spectune.space.environment import environment_value_problem
 from spectune.space.names import ALGORITHM, ENV_PREFIX, NO_SPECULATION, hint, is_environment, is_speculative
 from spectune.space.values import UNSET, Value, canonical, canonical_json, text_of
 
@@ -107,6 +108,9 @@ def parse_parameter(name: str, raw: object, line: int | None = None) -> Paramete
         choices = _algorithms(choices)
     if is_environment(name):
         choices = tuple(text_of(choice) for choice in choices)
+        for choice in choices:
+            if (problem := environment_value_problem(environment_name(name), text_of(choice))) is not None:
+                raise ValueError(problem)
     elif UNSET in choices:
         raise ValueError(
             f"{UNSET} is a value of env.NAME parameters only; the engine is told every argument explicitly"

@@ -19,7 +19,7 @@ def canonical(raw: object) -> Value:
     """Returns `raw` as a `Value`: lists become tuples, whole floats become integers, booleans stay booleans.
 
     Raises:
-        ValueError: `raw` is null, not finite, a mapping, an empty list or a list inside a list.
+        ValueError: `raw` is null, not finite, a text with NUL in it, a mapping, an empty list or a list inside a list.
     """
     if isinstance(raw, list | tuple):
         if not raw:
@@ -29,6 +29,8 @@ def canonical(raw: object) -> Value:
 
 
 def _scalar(raw: object) -> Scalar:
+    if isinstance(raw, str) and "\0" in raw:
+        raise ValueError(f"no program can be given a text with the character NUL in it, but got {raw[:80]!r}")
     if isinstance(raw, bool | str | int):
         return raw
     if isinstance(raw, float):

@@ -12,7 +12,8 @@ from spectune.errors import SpectuneError
 from spectune.space import Candidate, canonical, canonical_json
 
 names = st.from_regex(r"(env\.[A-Z_]{1,8}|[a-z]{1,6}(-[a-z0-9]{1,6}){0,2})", fullmatch=True)
-scalars = st.one_of(st.text(max_size=8), st.integers(), st.booleans(), st.floats(allow_nan=False, allow_infinity=False))
+texts = st.text(st.characters(exclude_characters="\0"), max_size=8)
+scalars = st.one_of(texts, st.integers(), st.booleans(), st.floats(allow_nan=False, allow_infinity=False))
 values = st.one_of(scalars, st.lists(scalars, min_size=1, max_size=4))
 assignments = st.dictionaries(names, values, max_size=8)
 
