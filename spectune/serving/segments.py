@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,6 +56,6 @@ def _segments(folder: Path) -> dict[str, int]:
     for entry in entries:
         with contextlib.suppress(OSError):  # it went while it was looked at
             status = entry.stat(follow_symlinks=False)
-            if status.st_uid == os.getuid():
+            if status.st_uid == os.getuid() and stat.S_ISREG(status.st_mode):
                 sizes[entry.path] = status.st_size
     return sizes
