@@ -96,7 +96,7 @@ def ignores_temperature(answers: Sequence[Answer], baseline: Sequence[Answer]) -
     """Whether sampled answers never vary, although the baseline's do.
 
     Args:
-        answers: Of the launch, each prompt asked twice at the temperature of the workload.
+        answers: Of the launch, each prompt asked twice at a temperature above 0.
         baseline: Of the baseline to the same.
     """
     usual = varying(baseline)

@@ -18,6 +18,7 @@ from spectune.space import Candidate
 
 SAMPLED = 6  # of the workload's prompts
 SEED = 1  # another order than the one the levels go through
+HOT = 5.0  # temperature at which no two answers are alike, also of a model that is sure of itself at the workload's
 FILE = "canary.json"
 TOGETHER, ALONE, SAMPLED_TWICE = "together", "alone", "sampled"  # keys of it: greedy in one batch, one by one; sampled
 EXCERPT_BYTES = 2000
@@ -80,10 +81,11 @@ class Canaries:
         return notes
 
     async def _sampled(self, launched: Launched) -> list[Answer]:
-        """Return two answers to each prompt at the workload's temperature; none where that is greedy."""
+        """Return two sampled answers to each prompt; none for a workload that is greedy."""
         if self._temperature <= 0:
             return []
-        return await self._asked(launched, [*self._prompts] * 2, together=True, temperature=self._temperature)
+        hot = max(HOT, self._temperature)
+        return await self._asked(launched, [*self._prompts] * 2, together=True, temperature=hot)
 
     async def _asked(
         self, launched: Launched, prompts: Sequence[TokenizedPrompt], *, together: bool, temperature: float = 0.0
@@ -117,9 +119,10 @@ class Canaries:
         if judging.ignores_temperature(told[SAMPLED_TWICE], self._baseline[SAMPLED_TWICE]):
             raise _failed(
                 FailureClass.CORRUPT,
-                f"at temperature {self._temperature:g} every prompt gets the same answer twice, and the baseline's "
-                "answers vary: the verify is greedy whatever is asked for, as without SGLang's CUDA sampling ops; "
-                "measure at temperature 0, or do without speculation there",
+                f"sampled at temperature {max(HOT, self._temperature):g}, every prompt gets the same answer twice, and "
+                "the baseline's answers vary: the verify is greedy whatever is asked for, as SGLang's is on a CPU, on "
+                "XPU, and on ROCm without speculative-use-rejection-sampling; measure at temperature 0, or do without "
+                f"speculation at {self._temperature:g}",
             )
         return [] if found.same == found.answers else [found.words]
 

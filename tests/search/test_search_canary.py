@@ -168,8 +168,9 @@ def test_a_verify_that_ignores_the_temperature_is_told_from_the_baseline(tmp_pat
     assert baseline.status is Status.OK
     assert speculating.failure is not None
     assert speculating.failure.failure_class.value == "corrupt"
-    assert "at temperature 0.8 every prompt gets the same answer twice" in speculating.failure.message
-    assert "measure at temperature 0, or do without speculation" in speculating.failure.message
+    assert "every prompt gets the same answer twice" in speculating.failure.message
+    assert "without speculative-use-rejection-sampling" in speculating.failure.message
+    assert "measure at temperature 0, or do without speculation at 0.8" in speculating.failure.message
     assert speculating.levels == ()
 
 
