@@ -55,6 +55,16 @@ def accept_length_by_class(records: Iterable[RequestRecord]) -> dict[str, float]
     return {name: accept_length_of(classes[name]) for name in sorted(classes)}
 
 
+def context_bucket(record: RequestRecord) -> str:
+    """Tokens of context, as the range between two powers of two: "256-511".
+
+    While its answer grows from nothing to its end, a request's context is prompt + answer / 2 on average.
+    """
+    tokens = max(1, record.prompt_tokens + record.output_tokens // 2)
+    low = 1 << (tokens.bit_length() - 1)
+    return f"{low}-{2 * low - 1}"
+
+
 def sum_histograms(histograms: Iterable[Sequence[int]]) -> tuple[int, ...]:
     """Histograms of several requests as one; requests may have histograms of different lengths."""
     total: list[int] = []

@@ -12,6 +12,7 @@ from spectune.analysis.estimate import Floats
 from spectune.bench.records import RequestRecord
 
 _MOST_BATCHES = 20
+_NOTHING_S = 1e-6  # rounding; a request that is sent as another's last chunk arrives has not waited yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,8 @@ class Share:
         record: The request.
         tokens: Tokens decoded in it, those of the first chunk excluded: they belong to the prefill.
         seconds: Time it was decoding in it.
+        undisturbed_tokens: Those of the tokens that came while no other request was waiting for its first token.
+        undisturbed_s: The time between chunks in which they came.
         verifies: Verify passes of the whole request.
         correct: Accepted drafts of the whole request.
     """
@@ -29,26 +32,65 @@ class Share:
     record: RequestRecord
     tokens: int
     seconds: float
+    undisturbed_tokens: int
+    undisturbed_s: float
     verifies: int
     correct: int
 
 
 def shares(records: Sequence[RequestRecord], steady_s: tuple[float, float]) -> list[Share]:
-    """The requests with at least one whole gap between two chunks in the steady state, cut to it at chunks."""
+    """The requests with at least one whole gap between two chunks in the steady state, cut to it at chunks.
+
+    `records` are all of the level: while any of them waits for its first token, the engine may be busy with its prompt,
+    and then every request that is decoding stands still.
+    """
+    waits = _Waits(records)
     found: list[Share] = []
     for record in records:
-        first = bisect_left(record.chunks, steady_s[0], key=_time)
-        last = bisect_right(record.chunks, steady_s[1], key=_time) - 1
-        if last <= first or record.chunks[last][0] <= record.chunks[first][0]:
+        inside = [chunk for chunk in record.chunks if steady_s[0] <= chunk[0] <= steady_s[1]]
+        if not record.completed or len(inside) < 2 or inside[-1][0] <= inside[0][0]:
             continue
-        tokens = record.chunks[last][1] - record.chunks[first][1]
-        seconds = record.chunks[last][0] - record.chunks[first][0]
-        found.append(Share(record, tokens, seconds, record.spec_verify_ct, record.spec_num_correct_drafts))
+        times, tokens = np.array(inside, dtype=np.float64).T
+        gaps, new = np.diff(times), np.diff(tokens)
+        alone = waits.within(times[:-1], times[1:]) < _NOTHING_S
+        found.append(
+            Share(
+                record=record,
+                tokens=inside[-1][1] - inside[0][1],
+                seconds=inside[-1][0] - inside[0][0],
+                undisturbed_tokens=int(new[alone].sum()),
+                undisturbed_s=float(gaps[alone].sum()),
+                verifies=record.spec_verify_ct,
+                correct=record.spec_num_correct_drafts,
+            )
+        )
     return found
 
 
-def _time(chunk: tuple[float, int]) -> float:
-    return chunk[0]
+class _Waits:
+    """The times in which at least one request was waiting for its first token."""
+
+    def __init__(self, records: Sequence[RequestRecord]) -> None:
+        ends: list[float] = []
+        starts: list[float] = []
+        for start_s, end_s in sorted(
+            (record.sent_s, record.end_s if record.first_token_s is None else record.first_token_s)
+            for record in records
+        ):
+            if ends and start_s <= ends[-1]:
+                ends[-1] = max(ends[-1], end_s)
+            else:
+                starts.append(start_s)
+                ends.append(end_s)
+        self._times = np.array([starts, ends]).T.ravel()
+        self._waited = np.repeat(np.cumsum(np.subtract(ends, starts)), 2)
+        self._waited[::2] -= np.subtract(ends, starts)
+
+    def within(self, begin_s: Floats, end_s: Floats) -> Floats:
+        """Seconds of waiting between each of these pairs of times."""
+        until = np.interp(end_s, self._times, self._waited)
+        waited: Floats = until - np.interp(begin_s, self._times, self._waited)
+        return waited
 
 
 def chunk_gaps_s(records: Sequence[RequestRecord], steady_s: tuple[float, float]) -> Floats:

@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from spectune import files
-from spectune.analysis.measurement import LevelMeasurement, NothingMeasuredError, measure_level
+from spectune.analysis.measure import NothingMeasuredError, measure_level
+from spectune.analysis.measurement import LevelMeasurement
 from spectune.bench.level import LevelRun
 from spectune.bench.records import dump_records
 from spectune.engines.protocol import Effective, Engine, LaunchCommand, Mismatch, Occasion

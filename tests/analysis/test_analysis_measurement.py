@@ -5,7 +5,8 @@ import random
 import pytest
 from analysis_records import made_record, simulated_level
 
-from spectune.analysis.measurement import LevelMeasurement, NothingMeasuredError, measure_level
+from spectune.analysis.measure import NothingMeasuredError, measure_level
+from spectune.analysis.measurement import LevelMeasurement
 
 ACCEPTANCE = {"chat": 0.5, "code": 0.8, "math": 0.65}
 
@@ -31,6 +32,10 @@ def test_figures_of_a_level_whose_truth_is_known():
     assert found.output_throughput.est == pytest.approx(4 * (60 * truth + 1) / (60 * 0.02 + 0.05), rel=0.03)
     assert found.ttft_p50_ms == pytest.approx(50.0)
     assert found.accept_length_by_class["code"].est > found.accept_length_by_class["chat"].est
+    assert found.requests_by_class.keys() == found.accept_length_by_class.keys()
+    assert sum(found.requests_by_context.values()) == found.n_requests
+    # 50 ms of prefill in every slot's round of 1.25 s: the other three stand by in the record, but not in the model.
+    assert found.decode_cycle_ms.est == pytest.approx(20.0, rel=0.02)
     assert len(found.per_position) == 3
     assert found.notes == ()
 
@@ -73,11 +78,44 @@ def test_requests_closed_by_the_client_are_neither_failures_nor_results():
     assert found.n_requests == measure_level("c4", level(), (2.0, 38.0)).n_requests
 
 
+def streamed(*, verifies, correct):
+    """Requests that get 4 tokens every 100 ms, and what the engine counted meanwhile."""
+    chunks = tuple((0.1 * i, 1 + 4 * i) for i in range(60))
+    return [made_record(chunks=chunks, verifies=verifies, correct=correct)] * 3
+
+
 def test_two_routes_to_the_cycle_that_disagree_are_reported():
-    merged = [made_record(chunks=tuple((0.1 * i, 1 + 4 * i) for i in range(1, 60)), verifies=116, correct=116)]
-    found = measure_level("c1", merged * 3, (0.0, 6.0))
+    found = measure_level("c1", streamed(verifies=59, correct=59), (0.0, 6.0))
     assert found.cycle_ms.est == pytest.approx(50.0)
     assert any("two routes" in note and "100.00 ms" in note for note in found.notes)
+
+
+def test_cycles_that_share_a_chunk_are_no_contradiction():
+    (note,) = measure_level("c1", streamed(verifies=118, correct=118), (0.0, 6.0)).notes
+    assert "sends 2.00 cycles in a chunk" in note
+    assert measure_level("c1", streamed(verifies=59, correct=177), (0.0, 6.0)).notes == ()
+
+
+def test_the_decode_cycle_leaves_out_standstills_while_others_are_prefilled():
+    """Two requests stream every 20 ms, and stand still for 200 ms whenever another one's prompt is prefilled."""
+    stalls = [(0.2 + 0.5 * i, 0.4 + 0.5 * i) for i in range(10)]
+    chunks, now, tokens = [(0.0, 1)], 0.0, 1
+    while now < 5.0:
+        now = next((end for start, end in stalls if start <= now + 0.019 < end), now + 0.02)
+        tokens += 2
+        chunks.append((now, tokens))
+    long = made_record(chunks=tuple(chunks), verifies=len(chunks) - 1, correct=len(chunks) - 1)
+    others = [made_record(sent_s=start, chunks=((end, 1),)) for start, end in stalls]
+    found = measure_level("c3", [long, long, *others], (0.0, 5.0))
+    assert found.decode_cycle_ms.est == pytest.approx(20.0, rel=0.01)
+    assert found.cycle_ms.est > 25.0
+    alone = measure_level("c2", [long, long], (0.0, 5.0))
+    assert alone.decode_cycle_ms.est == pytest.approx(alone.cycle_ms.est)
+
+
+def test_where_somebody_always_waits_there_is_no_decode_cycle():
+    waiting = made_record(sent_s=0.0, chunks=((41.0, 1),))
+    assert measure_level("c5", [*level(), waiting], (2.0, 38.0)).decode_cycle_ms is None
 
 
 def test_a_busy_client_and_cached_prompts_are_reported():

@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 from analysis_records import made_record
 
-from spectune.analysis.measurement import measure_level
+from spectune.analysis.measure import measure_level
 from spectune.analysis.open_loop import flow
 
 

@@ -12,7 +12,8 @@ import pytest
 from simulated_samples import MODEL, a_profile, profile_text
 from simulated_server import speculating
 
-from spectune.analysis.measurement import LevelMeasurement, measure_level
+from spectune.analysis.measure import measure_level
+from spectune.analysis.measurement import LevelMeasurement
 from spectune.bench.arrivals import ClosedLoop
 from spectune.bench.client import GenerateClient, Sampling
 from spectune.bench.level import LevelPlan

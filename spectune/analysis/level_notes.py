@@ -1,0 +1,68 @@
+"""What a reader should know before believing the figures of a level."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+ROUTES_DISAGREE = 0.05
+"""Cycle times by two routes further apart than this are reported (MEASUREMENT.md, Definitions)."""
+CLIENT_IS_BUSY = 0.7
+"""Share of a core above which the client may be what is measured (MEASUREMENT.md, 13)."""
+MOSTLY_CACHED = 0.5
+"""Share of the prompt tokens above which the prefill was not all real."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doubts:
+    """Figures that speak for or against a level.
+
+    Attributes:
+        cycle_ms: Cycle as accept length / decode speed.
+        inter_chunk_ms: Mean time between two chunks, which is the cycle where every cycle is sent by itself.
+        cycles_per_chunk: Verifies, or without speculation tokens, per chunk after the first, by the engine's counters.
+        failures: What went wrong with the requests that failed.
+        cached_share: Prompt tokens from the prefix cache, of all; 0.0 where they are meant to come from there.
+        client_cpu: Share of a core the client used.
+    """
+
+    cycle_ms: float
+    inter_chunk_ms: float
+    cycles_per_chunk: float
+    failures: Sequence[str]
+    cached_share: float
+    client_cpu: float
+
+    def notes(self) -> list[str]:
+        """Each doubt as a sentence."""
+        notes: list[str] = []
+        if self.failures:
+            notes.append(f"{len(self.failures)} requests failed{the_first(self.failures)}")
+        if (doubt := self._routes()) is not None:
+            notes.append(doubt)
+        if self.cached_share > MOSTLY_CACHED:
+            notes.append(
+                f"{self.cached_share:.0%} of the prompt tokens came from the prefix cache: they share text or came "
+                "before"
+            )
+        if self.client_cpu > CLIENT_IS_BUSY:
+            notes.append(f"the client used {self.client_cpu:.0%} of a core: it may be what limits the throughput")
+        return notes
+
+    def _routes(self) -> str | None:
+        if abs(self.inter_chunk_ms / self.cycle_ms - 1.0) <= ROUTES_DISAGREE:
+            return None
+        if abs(self.inter_chunk_ms / (self.cycle_ms * self.cycles_per_chunk) - 1.0) <= ROUTES_DISAGREE:
+            return (
+                f"the engine sends {self.cycles_per_chunk:.2f} cycles in a chunk: the {self.inter_chunk_ms:.2f} ms "
+                f"between chunks are not the cycle, which takes {self.cycle_ms:.2f} ms"
+            )
+        return (
+            f"two routes to the cycle time disagree: accept length / decode speed gives {self.cycle_ms:.2f} ms, "
+            f"the time between chunks {self.inter_chunk_ms:.2f} ms"
+        )
+
+
+def the_first(failures: Sequence[str]) -> str:
+    """The first of these as the end of a sentence."""
+    return f"; the first: {failures[0]}" if failures else ""
