@@ -56,6 +56,11 @@ class Exchange:
         return self._sent_s if self.due_s is None else self.due_s
 
     @property
+    def ended(self) -> bool:
+        """Whether it is over, well or not."""
+        return self._ended
+
+    @property
     def chunks(self) -> Sequence[tuple[float, int]]:
         """(time, completed tokens so far) for every chunk that carried new tokens."""
         return self._chunks

@@ -22,14 +22,16 @@ class LevelPlan:
         precision: The level ends when the relative half-widths of speed and accept length are below this; the speed is
             the throughput in a closed loop. In an open loop the throughput is what is asked for, so there it is the
             tokens per second that one request sees.
-        time_limit_s: Longest time to measure, warm-up not included.
+        time_limit_s: Longest time to measure, warm-up not included, but what is cut off later.
         min_requests: Requests that must have been answered while measuring before precision may end the level.
         min_windows: Windows of `window_s` before precision may end the level.
         window_s: Shortest window, for the warm-up and the throughput.
         warmup_limit_s: Longest warm-up.
-        warmup_tolerance: The warm-up of a closed loop ends when two consecutive windows differ by less than this; that
-            of an open loop when every request that arrived in its first half has ended: no trace of the empty engine
-            that it began with is left then.
+        warmup_tolerance: The warm-up of a closed loop ends when two consecutive windows differ by less than this and
+            every slot has been through its first request, or 64 chunks of it; windows at the beginning of the measured
+            time that differ by more from the later ones are cut off. The warm-up of an open loop ends when every
+            request that arrived in its first half has ended: no trace of the empty engine that it began with is left
+            then.
         drain_limit_s: How long requests in flight may take to end afterwards; what is left is closed.
         hang_s: The level is given up when no request gets a token for so long; while measuring and draining mostly
             much earlier, see `silence`.
@@ -63,7 +65,7 @@ class LevelProgress:
         failed: Requests that did not.
         tokens_per_s: Mean throughput since measuring began; before that, since the start.
         speed_precision: Relative half-width so far; infinite while unknown.
-        acceptance_precision: Likewise.
+        acceptance_precision: Likewise; asked for once the speed is known well enough.
     """
 
     phase: Literal["warm-up", "measuring", "draining"]

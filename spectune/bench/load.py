@@ -9,14 +9,13 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from spectune.bench.client import GenerateClient
+from spectune.bench.course import TICK_S, Course, been_through
 from spectune.bench.exchange import Exchange
 from spectune.bench.level import LevelPlan, LevelProgress, LevelRun, StopReason
-from spectune.bench.meter import TokenMeter, acceptance_precision, decode_precision, throughput_precision
 from spectune.bench.prompts import TokenizedPrompt
 from spectune.bench.records import RequestRecord
 from spectune.bench.silence import Silence
 
-_TICK_S = 0.1
 # How long an engine may need to end once one of its processes has: SGLang takes 6 s over that, and is silent meanwhile.
 _OF_THE_DYING: Mapping[StopReason, float] = MappingProxyType({"hang": 10.0, "failures": 1.0})
 
@@ -56,14 +55,15 @@ class _Level:
         self._progress, self._stop_when = progress, stop_when
         self._failure_limit = plan.failures_in_a_row or min(max(2 * plan.arrivals.most_in_flight, 5), 50)
         self._origin = time.monotonic()
-        self._meter = TokenMeter()
+        self._course = Course(plan)
+        self._meter = self._course.meter
         self._records: list[RequestRecord] = []
         self._open: set[Exchange] = set()  # sent and not ended
-        self._failed = self._failed_in_a_row = self._completed_before = 0
+        self._failed = self._failed_in_a_row = 0
+        self._first: list[Exchange] = []  # one for every slot
         self._exhausted = self._converged = False
         self._room = asyncio.Semaphore(plan.arrivals.most_in_flight)
         self._requests: dict[asyncio.Task[None], Exchange] = {}
-        self._measuring_since: float | None = None
         self._silence = Silence(plan.hang_s, plan.hang_s)  # a warm-up compiles: only the longest silence counts
 
     async def run(self) -> LevelRun:
@@ -72,12 +72,12 @@ class _Level:
             reason = await self._watch(self._warm)
             measured, cpu = None, 0.0
             if reason is None:
-                self._measuring_since, cpu_before = self._now(), time.process_time()
-                self._silence = Silence(self._plan.hang_floor_s, self._plan.hang_s, self._measuring_since)
-                self._completed_before = len(self._records) - self._failed
+                began, cpu_before = self._now(), time.process_time()
+                self._course.begin(began)
+                self._silence = Silence(self._plan.hang_floor_s, self._plan.hang_s, began)
                 reason = await self._watch(self._known)
-                measured = (self._measuring_since, self._now())
-                cpu = (time.process_time() - cpu_before) / max(measured[1] - measured[0], _TICK_S)
+                measured = (self._course.began_s, self._now())
+                cpu = (time.process_time() - cpu_before) / max(measured[1] - began, TICK_S)
             assert reason is not None, "measuring ends for a reason"
             self._sender.cancel()
             if reason not in {"hang", "stopped"} and await self._drain() == "hang":
@@ -106,6 +106,8 @@ class _Level:
                 self._exhausted = True
                 return
             exchange = Exchange(prompt, self._origin, due_s)
+            if len(self._first) < self._plan.arrivals.most_in_flight:
+                self._first.append(exchange)
             request = asyncio.create_task(self._request(exchange))
             self._requests[request] = exchange
             request.add_done_callback(self._ended)
@@ -146,9 +148,9 @@ class _Level:
             if verdict is not None:
                 return None if verdict == "warm" else verdict
             if self._stop_when is None:
-                await asyncio.sleep(_TICK_S)
+                await asyncio.sleep(TICK_S)
             else:
-                await asyncio.wait([self._stop_when], timeout=_TICK_S)
+                await asyncio.wait([self._stop_when], timeout=TICK_S)
 
     def _trouble(self) -> StopReason | None:
         if self._failed_in_a_row >= self._failure_limit:
@@ -176,25 +178,18 @@ class _Level:
         return "warm" if self._meter.tokens and now >= plan.warmup_limit_s else None
 
     def _steady(self, now: float) -> bool:
-        return self._meter.steady(now, self._plan.window_s, self._plan.warmup_tolerance)
+        under_way = [exchange for exchange in self._first if not exchange.ended]
+        ended, slots = len(self._first) - len(under_way), self._plan.arrivals.most_in_flight
+        return been_through(under_way, ended, slots) and self._course.steady(now)
 
     def _filled(self, now: float) -> bool:
         oldest = min((exchange.began_s for exchange in self._requests.values()), default=now)
         return now >= 2 * self._plan.window_s and len(self._records) > self._failed and oldest >= now / 2
 
     def _known(self) -> StopReason | None:
-        plan, now = self._plan, self._now()
-        start = self._measuring_since
-        assert start is not None
-        batches = self._meter.batches(start, now, plan.window_s)
-        speed = decode_precision(self._records) if plan.arrivals.open else throughput_precision(batches)
-        acceptance = acceptance_precision(self._records)
-        self._report("measuring", start, speed, acceptance)
-        answered = len(self._records) - self._failed - self._completed_before
-        enough = len(batches) >= plan.min_windows and answered >= plan.min_requests
-        if enough and speed <= plan.precision and acceptance <= plan.precision:
-            return "precision"
-        return "time" if now - start >= plan.time_limit_s else None
+        reason = self._course.known(self._now(), self._records)
+        self._report("measuring", self._course.began_s, self._course.speed, self._course.acceptance)
+        return reason
 
     async def _dies(self, within_s: float) -> bool:
         """Whether what looked like a trouble was the engine's end."""
@@ -207,11 +202,11 @@ class _Level:
         """Let requests in flight end: their counters belong to the accept length, else short answers would win."""
         deadline = self._now() + self._plan.drain_limit_s
         while self._requests and self._now() < deadline and not (self._stop_when and self._stop_when.done()):
-            self._report("draining", self._measuring_since or 0.0, float("inf"), float("inf"))
+            self._report("draining", self._course.began_s, float("inf"), float("inf"))
             running: list[asyncio.Future[Any]] = list(self._requests)
             if self._stop_when is not None:
                 running.append(self._stop_when)
-            await asyncio.wait(running, timeout=_TICK_S, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(running, timeout=TICK_S, return_when=asyncio.FIRST_COMPLETED)
             if self._hangs():
                 return "hang"
         return None

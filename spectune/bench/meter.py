@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import zip_longest
+from math import inf, sqrt
+from statistics import fmean, pstdev
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +15,9 @@ from spectune.bench.records import RequestRecord
 
 _BIN_S = 0.05
 _MOST_BATCHES = 20
+_FEWEST_CYCLES = 8
+_FEWEST_WINDOWS = 4
+_BEYOND_CHANCE = 3.0  # standard errors
 
 
 class TokenMeter:
@@ -63,19 +68,48 @@ class TokenMeter:
         edges = range(last - width * count, last, width)
         return [sum(self._token_bins[edge : edge + width]) / (width * _BIN_S) for edge in edges]
 
-    def steady(self, now_s: float, window_s: float, tolerance: float) -> bool:
-        """Whether the last two windows agree in chunks per second.
+    def steady(self, now_s: float, window_s: float, tolerance: float, in_flight: int = 1) -> bool:
+        """Whether the last two windows agree in chunks per second, as far as whole cycles of a batch can.
 
         Chunks, not tokens: a cycle takes equally long whatever was accepted, so that a prompt that is easy to draft
-        does not look like an engine that is still warming up.
+        does not look like an engine that is still warming up. A window in which too few of them fit is doubled.
+
+        Args:
+            now_s: End of the second window.
+            window_s: Length of a window.
+            tolerance: Relative difference that still agrees.
+            in_flight: Requests in a batch: so many chunks come at once, and one batch more or less is no difference.
         """
         width = max(round(window_s / _BIN_S), 1)
         last = int(now_s / _BIN_S)
-        if last < 2 * width:
-            return False
-        before = sum(self._chunk_bins[last - 2 * width : last - width])
-        after = sum(self._chunk_bins[last - width : last])
-        return before > 0 and after > 0 and abs(after - before) <= tolerance * max(before, after)
+        while last >= 2 * width:
+            before = sum(self._chunk_bins[last - 2 * width : last - width])
+            after = sum(self._chunk_bins[last - width : last])
+            if min(before, after) >= _FEWEST_CYCLES * in_flight:
+                return abs(after - before) <= tolerance * max(before, after) + in_flight
+            width *= 2
+        return False
+
+    def settled_s(self, start_s: float, now_s: float, window_s: float, tolerance: float) -> float:
+        """From when on the chunks came at one pace: the start, or a later time where the first windows were another.
+
+        The truncation point of the rule MSER (White, *Simulation* 69, 1997): the one after which the mean of the
+        windows has the smallest standard error, within their first half. It counts only where what it cuts off differs
+        by more than the tolerance and by more than chance, so that an even course keeps all its windows.
+        """
+        width = max(round(window_s / _BIN_S), 1)
+        first, last = _bins(start_s, now_s)
+        windows = [sum(self._chunk_bins[edge : edge + width]) for edge in range(first, last - width + 1, width)]
+        if len(windows) < _FEWEST_WINDOWS:
+            return start_s
+        cut = _truncation(windows)
+        before, after = windows[:cut], windows[cut:]
+        if not before:
+            return start_s
+        difference = abs(fmean(before) - fmean(after))
+        chance = _BEYOND_CHANCE * pstdev(after) * sqrt(1 / len(before) + 1 / len(after))
+        changed = difference > max(chance, tolerance * fmean(after))
+        return (first + cut * width) * _BIN_S if changed else start_s
 
 
 def throughput_precision(batches: Sequence[float]) -> float:
@@ -112,3 +146,16 @@ def _summed(one: list[int], other: list[int]) -> list[int]:
 def _bins(start_s: float, end_s: float) -> tuple[int, int]:
     """First bin that lies wholly after the start, and the first that does not lie wholly before the end."""
     return int(-(-start_s // _BIN_S)), int(end_s / _BIN_S)
+
+
+def _truncation(windows: Sequence[int]) -> int:
+    """How many windows to leave out, at most half, for the least standard error of the mean of the others."""
+    total = squares = count = 0
+    best, least = 0, inf
+    for cut in range(len(windows) - 1, -1, -1):
+        total, squares, count = total + windows[cut], squares + windows[cut] ** 2, count + 1
+        if cut <= len(windows) // 2:
+            error = (squares - total**2 / count) / count**2
+            if error <= least:
+                best, least = cut, error
+    return best

@@ -9,15 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from spectune.bench.canary import OUTPUT_TOKENS, Answer
 from spectune.bench.level import LevelPlan, LevelRun, StopReason
-from spectune.bench.meter import TokenMeter, throughput_precision
-from spectune.bench.precision import relative_half_width_of_ratio
 from spectune.bench.prompts import TokenizedPrompt
 from spectune.bench.records import RequestRecord
+from spectune.bench.replay import replay
 from spectune.engines.protocol import Effective, LaunchCommand
 from spectune.engines.simulated import tokens
 from spectune.engines.simulated.failing import STARTING, last_words
@@ -90,7 +86,7 @@ class VirtualLaunch:
         return information.server(Statistics(1), host="", port=0)
 
     async def measure(self, plan: LevelPlan, prompts: PromptFeed, says: Says) -> LevelRun:
-        """Serve a closed loop, twice as long each time, until its figures are known well enough."""
+        """Serve a closed loop, twice as long each time, until the live client would have ended it."""
         assert not plan.arrivals.open, "virtual time serves closed loops"
         says("serving in virtual time")
         failure = self._reach(("warmup", "bench"))
@@ -100,10 +96,12 @@ class VirtualLaunch:
         requests = max(FEWEST_REQUESTS, 3 * plan.arrivals.most_in_flight)
         while True:
             engine = copy.copy(self._engine)  # from the same moment on: a longer run only adds to a shorter one
+            began_s = engine.clock_s
             level = engine.serve(_loop(plan, sample, requests))
             run = _as_measured(plan, level)
-            if run.stop_reason != "prompts_exhausted":
+            if run is not None:
                 self._engine = engine
+                self._engine.clock_s = began_s + run.wall_s
                 return run
             requests *= 2
 
@@ -218,44 +216,11 @@ def _loop(plan: LevelPlan, sample: list[TokenizedPrompt], requests: int) -> Clos
     )
 
 
-def _as_measured(plan: LevelPlan, level: VirtualLevel) -> LevelRun:
-    """Return what the load client would have made of a level; "prompts_exhausted" when it was too short for that."""
-    ends = level.request_ends_s
-    last_s = float(ends.max())
-    full_until = float(np.sort(ends)[len(ends) - plan.arrivals.most_in_flight])  # from then on slots stay empty
-    meter = TokenMeter()
-    meter.add_all(*level.chunks())
-    begin = next(
-        (at for at in np.arange(0.0, min(full_until, plan.warmup_limit_s), plan.window_s / 5).tolist()
-         if meter.steady(at, plan.window_s, plan.warmup_tolerance)),
-        min(plan.warmup_limit_s, full_until / 2),
-    )  # fmt: skip
-    end = min(full_until, begin + plan.time_limit_s)
-    batches = meter.batches(begin, end, plan.window_s)
-    precise = (
-        len(batches) >= plan.min_windows
-        and int(((ends > begin) & (ends <= end)).sum()) >= plan.min_requests
-        and throughput_precision(batches) <= plan.precision
-        and _acceptance_precision(level, ends <= end) <= plan.precision
-    )
-    reason: StopReason = "precision" if precise else "time" if end < full_until else "prompts_exhausted"
-    records = () if reason == "prompts_exhausted" else tuple(
-        RequestRecord(**_fields(request)) for request in level.requests()
-    )  # fmt: skip
-    return LevelRun(records, (begin, end), reason, warmup_converged=True, client_cpu=0.0, wall_s=last_s)
-
-
-def _acceptance_precision(level: VirtualLevel, inside: npt.NDArray[np.bool_]) -> float:
-    """Return what `acceptance_precision` says of the requests that are marked."""
-    if not level.depth:
-        return 0.0
-    counted = np.flatnonzero(inside & ~level.aborted)
-    emitted, verifies = level.accepted + level.cycles, level.cycles
-    classes: dict[str, list[tuple[float, float]]] = {}
-    for index in counted.tolist():
-        pair = float(emitted[index]), float(verifies[index])
-        classes.setdefault(level.class_of(index), []).append(pair)
-    return relative_half_width_of_ratio(classes.values())
+def _as_measured(plan: LevelPlan, level: VirtualLevel) -> LevelRun | None:
+    """Return what the load client would have made of a level; None when it was too short for that."""
+    records = [RequestRecord(**_fields(request)) for request in level.requests()]
+    ends = sorted(record.end_s for record in records)
+    return replay(plan, records, full_until_s=ends[len(records) - plan.arrivals.most_in_flight])
 
 
 def _fields(request: Any) -> dict[str, Any]:

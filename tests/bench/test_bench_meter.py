@@ -52,6 +52,45 @@ def test_an_engine_that_gets_faster_is_not_steady_until_it_no_longer_does():
     assert not TokenMeter().steady(4.0, 0.5, 0.05)
 
 
+def test_a_batch_more_or_less_is_no_difference_but_too_few_of_them_say_nothing():
+    slow = regular(0.07, 10, start_s=0.03)  # 7 or 8 chunks in half a second: windows of a second hold 14 or 15
+    assert slow.steady(4.0, 0.5, 0.05)
+    assert not slow.steady(1.9, 0.5, 0.05)
+    batches = TokenMeter()
+    for index in range(100):
+        for _ in range(8):
+            batches.add(0.01 + 0.03 * index, 2)
+    assert batches.steady(2.0, 0.5, 0.0, in_flight=8)
+
+
+def stepped(slow_s, factor, length_s=10.0):
+    meter, now = TokenMeter(), 0.0
+    while now < length_s:
+        meter.add(now, 1)
+        now += 0.02 * (factor if now < slow_s else 1.0)
+    return meter
+
+
+@pytest.mark.parametrize("slow_s", [0.9, 2.0, 3.3])
+def test_a_slow_but_even_beginning_is_cut_off_once_it_is_over(slow_s):
+    meter = stepped(slow_s, factor=3.0)
+    assert meter.settled_s(0.0, slow_s, 0.5, 0.05) == 0.0
+    settled = meter.settled_s(0.0, 8.0, 0.5, 0.05)
+    assert slow_s <= settled <= slow_s + 0.5 + 1e-9
+
+
+@given(gaps=st.lists(st.floats(0.015, 0.025), min_size=400, max_size=600))
+def test_an_even_course_is_not_cut(gaps):
+    meter, now = TokenMeter(), 0.0
+    for gap in gaps:
+        meter.add(now, 1)
+        now += gap
+    settled = meter.settled_s(0.0, now, 0.5, 0.05)
+    if max(gaps) < 1.02 * min(gaps):
+        assert settled == 0.0
+    assert 0.0 <= settled <= now / 2 + 0.5
+
+
 def test_easy_prompts_do_not_look_like_a_warm_up():
     meter = TokenMeter()
     for index in range(200):

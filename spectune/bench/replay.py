@@ -1,0 +1,53 @@
+"""A level that has already been served, judged as the live client judges one that is being served."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spectune.bench.course import FIRST_CHUNKS, TICK_S, Course
+from spectune.bench.level import LevelPlan, LevelRun, StopReason
+from spectune.bench.records import RequestRecord
+
+
+def replay(plan: LevelPlan, records: Sequence[RequestRecord], full_until_s: float) -> LevelRun | None:
+    """Measure a closed loop after the fact; None when it is over before its figures are known.
+
+    Requests that the live client would not have sent any more are left out. Nothing ends for any other reason than
+    precision or time.
+
+    Args:
+        plan: How to measure.
+        records: In the order they were sent.
+        full_until_s: Until when every slot was taken.
+    """
+    course = Course(plan)
+    for record in records:
+        before = 0
+        for at_s, total in record.chunks:
+            course.meter.add(at_s, total - before)
+            before = total
+    ends = sorted(records, key=lambda record: record.end_s)
+    through_s = max(_through_s(record) for record in records[: plan.arrivals.most_in_flight])
+    ticks = int(full_until_s / TICK_S)
+    limit = int(plan.warmup_limit_s / TICK_S)
+    warm = next(
+        (tick for tick in range(min(ticks, limit)) if tick * TICK_S >= through_s and course.steady(tick * TICK_S)),
+        limit,
+    )
+    course.begin(warm * TICK_S)
+    ended = 0
+    for tick in range(warm + 1, ticks):
+        now_s = tick * TICK_S
+        while ended < len(ends) and ends[ended].end_s <= now_s:
+            ended += 1
+        reason: StopReason | None = course.known(now_s, ends[:ended])
+        if reason is not None:
+            sent = tuple(record for record in ends if record.sent_s < now_s)
+            return LevelRun(sent, (course.began_s, now_s), reason, warm < limit, 0.0, sent[-1].end_s)
+    return None
+
+
+def _through_s(record: RequestRecord) -> float:
+    """When a request has been through what is slow the first time, see `been_through`."""
+    chunks = record.chunks
+    return record.end_s if len(chunks) < FIRST_CHUNKS else chunks[FIRST_CHUNKS - 1][0]
