@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spectune.bench.course import FIRST_CHUNKS, TICK_S, Course
+from spectune.bench.course import FIRST_CHUNKS, Course
 from spectune.bench.level import LevelPlan, LevelRun, StopReason
 from spectune.bench.records import RequestRecord
 
@@ -13,7 +13,7 @@ def replay(plan: LevelPlan, records: Sequence[RequestRecord], full_until_s: floa
     """Measure a closed loop after the fact; None when it is over before its figures are known.
 
     Requests that the live client would not have sent any more are left out. Nothing ends for any other reason than
-    precision or time.
+    precision or time. It is looked at once a window, not ten times a second: virtual studies are made of thousands.
 
     Args:
         plan: How to measure.
@@ -28,16 +28,17 @@ def replay(plan: LevelPlan, records: Sequence[RequestRecord], full_until_s: floa
             before = total
     ends = sorted(records, key=lambda record: record.end_s)
     through_s = max(_through_s(record) for record in records[: plan.arrivals.most_in_flight])
-    ticks = int(full_until_s / TICK_S)
-    limit = int(plan.warmup_limit_s / TICK_S)
+    tick_s = plan.window_s
+    ticks = int(full_until_s / tick_s)
+    limit = int(plan.warmup_limit_s / tick_s)
     warm = next(
-        (tick for tick in range(min(ticks, limit)) if tick * TICK_S >= through_s and course.steady(tick * TICK_S)),
+        (tick for tick in range(min(ticks, limit)) if tick * tick_s >= through_s and course.steady(tick * tick_s)),
         limit,
     )
-    course.begin(warm * TICK_S)
+    course.begin(warm * tick_s)
     ended = 0
     for tick in range(warm + 1, ticks):
-        now_s = tick * TICK_S
+        now_s = tick * tick_s
         while ended < len(ends) and ends[ended].end_s <= now_s:
             ended += 1
         reason: StopReason | None = course.known(now_s, ends[:ended])

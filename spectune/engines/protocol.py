@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from spectune.engines.served import Served
 from spectune.errors import Problem
 from spectune.serving import EngineFailed, Failure
 from spectune.space import Candidate, Value
@@ -95,7 +96,7 @@ def joined(draft: Part, rest: Part) -> Candidate:
 
 @dataclass(frozen=True)
 class Mismatch:
-    """A launch argument that the running engine reports differently; it makes the trial suspect."""
+    """An argument that the running engine reports differently, or a count that it contradicts: the trial is suspect."""
 
     field: str
     wanted: Any
@@ -242,8 +243,15 @@ class Engine(Protocol):
         """Compare what was asked for with what really runs."""
         ...
 
-    def graph_used(self, log: Path, running: int, begin_s: float, end_s: float) -> bool | None:
-        """Return whether every decode step of `running` requests ran in a graph, between two times of the epoch."""
+    def served(self, log: Path, begin_s: float, end_s: float, running: int | None) -> Served:
+        """Return what the log says of the time between two moments of the epoch.
+
+        Args:
+            log: Of the launch.
+            begin_s: Seconds since the epoch.
+            end_s: Likewise.
+            running: Requests that were to run at once; None where that was nobody's to say.
+        """
         ...
 
     def classify(self, failed: EngineFailed) -> Failure:

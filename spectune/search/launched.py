@@ -16,6 +16,7 @@ from spectune.bench.level import LevelPlan, LevelProgress, LevelRun
 from spectune.bench.load import run_level
 from spectune.bench.prompts import TokenizedPrompt
 from spectune.engines.protocol import Effective, Engine, LaunchCommand
+from spectune.engines.served import Served
 from spectune.machine import Difference, MachineWatch
 from spectune.search.feed import PromptFeed
 from spectune.search.inquiry import context_length, server_info
@@ -70,8 +71,14 @@ class Launched(Protocol):
         """Return what it really runs."""
         ...
 
-    def graph_used(self, running: int, begin_s: float, end_s: float) -> bool | None:
-        """Return whether every decode step of `running` requests ran in a graph, between two times of its clock."""
+    def served(self, begin_s: float, end_s: float, running: int | None) -> Served:
+        """Return what it says itself of the time between two moments of its clock.
+
+        Args:
+            begin_s: The first.
+            end_s: The second.
+            running: Requests that were to run at once; None where they came as they came.
+        """
         ...
 
     def died(self) -> EngineDied | None:
@@ -150,10 +157,10 @@ class ServedLaunch:
         """Read its log."""
         return self._engine.effective(self._server.log_path, server_info)
 
-    def graph_used(self, running: int, begin_s: float, end_s: float) -> bool | None:
+    def served(self, begin_s: float, end_s: float, running: int | None) -> Served:
         """Read its log, which counts in seconds of the epoch."""
         epoch = time.time() - self.now()
-        return self._engine.graph_used(self._server.log_path, running, epoch + begin_s, epoch + end_s)
+        return self._engine.served(self._server.log_path, epoch + begin_s, epoch + end_s, running)
 
     def died(self) -> EngineDied | None:
         """Return how the first process ended."""

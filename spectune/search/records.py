@@ -73,7 +73,8 @@ class TrialRecord:
         started_at: ISO 8601 time in UTC.
         prompts_end: Prompts the study had used when it ended; the next launch goes on from there.
         failure: What went wrong; None unless `status` is failed.
-        suspect: Arguments the engine reported differently from what was asked.
+        suspect: What the engine reported differently from what was asked, and what the client and the engine counted
+            differently.
         environment_reached: The launch's variables, read back from its workers.
         effective: What the engine really ran.
         notes: What a reader should know of it, in sentences.

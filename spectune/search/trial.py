@@ -15,10 +15,12 @@ from spectune.analysis.measurement import LevelMeasurement
 from spectune.bench.level import LevelRun
 from spectune.bench.records import dump_records
 from spectune.engines.protocol import Effective, Engine, LaunchCommand, Mismatch, Occasion
+from spectune.engines.served import Served
 from spectune.engines.simulated.engine import SimulatedEngine
 from spectune.errors import SpectuneError
 from spectune.machine import MachineWatch
 from spectune.search.canary import Canaries
+from spectune.search.crosschecks import LevelSeen
 from spectune.search.feed import PromptFeed
 from spectune.search.folder import StudyFolder
 from spectune.search.launched import Launched, ServedLaunch, TrialFailed
@@ -81,6 +83,7 @@ class Trial:
         self._reached: tuple[Reached, ...] = ()
         self._effective = Effective()
         self._notes: list[str] = []
+        self._retractions = 0  # in the engine's log so far
 
     async def run(self) -> TrialRecord:
         """Make the launch and return its record; the engine is gone when this returns or raises."""
@@ -192,20 +195,35 @@ class Trial:
             self._spent.measuring += launched.now() - began
         self._keep(level.file_name, lambda: dump_records(run.records))
         self._judge(launched, level, run)
-        graph_used = None
-        if run.measured_s is not None and level.concurrency is not None:  # an open loop has no number of its own
+        served = Served()
+        if run.measured_s is not None:
             level_began = launched.now() - run.wall_s
-            graph_used = launched.graph_used(level.concurrency, *(level_began + at for at in run.measured_s))
+            begin_s, end_s = (level_began + at for at in run.measured_s)
+            served = launched.served(begin_s, end_s, level.concurrency)
         try:
             measured = measure_level(
                 level.name, run.records, run.measured_s,
-                client_cpu=run.client_cpu, graph_used=graph_used, shares_prefix=self._space.workload.shares_text,
+                client_cpu=run.client_cpu, graph_used=served.graph_used, shares_prefix=self._space.workload.shares_text,
             )  # fmt: skip
         except NothingMeasuredError as error:
             excerpt = launched.log_tail(EXCERPT_BYTES)
             raise TrialFailed(Failure(FailureClass.CRASH, str(error), excerpt)) from None
         self._levels.append(measured)
         self._watcher.measured(measured)
+        self._cross_check(level, run, measured, served)
+
+    def _cross_check(self, level: Level, run: LevelRun, measured: LevelMeasurement, served: Served) -> None:
+        seen = LevelSeen(
+            measured, run.records, level.concurrency, served,
+            retractions_before=self._retractions,
+            most_running=self._effective.max_running_requests,
+            distinct_prompts=self._space.workload.distinct_prompts and not self._feed.reused,
+        )  # fmt: skip
+        self._retractions = served.retractions
+        self._suspect += seen.contradictions()
+        self._notes += seen.notes()
+        if run.measured_s is not None and not run.warmup_converged:
+            self._notes.append(f"{level.name} was still warming up when it began to count: two windows never agreed")
 
     def _judge(self, launched: Launched, level: Level, run: LevelRun) -> None:
         """Raise if what was measured is not the engine's speed at this level."""

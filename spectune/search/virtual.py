@@ -15,6 +15,7 @@ from spectune.bench.prompts import TokenizedPrompt
 from spectune.bench.records import RequestRecord
 from spectune.bench.replay import replay
 from spectune.engines.protocol import Effective, LaunchCommand
+from spectune.engines.served import Served
 from spectune.engines.simulated import tokens
 from spectune.engines.simulated.failing import STARTING, last_words
 from spectune.engines.simulated.fault_actions import SLOW_START_FACTOR
@@ -55,6 +56,7 @@ class VirtualLaunch:
         self._command, self._launch, self._fired = open_launch(profile, command.argv, env)
         self._engine = VirtualEngine(self._launch)
         self._started_s = 0.0
+        self._request_tokens = 0  # of the level served last
         self._passed: set[str] = set()
         self._died: EngineDied | None = None
         self._log = [
@@ -97,7 +99,9 @@ class VirtualLaunch:
         while True:
             engine = copy.copy(self._engine)  # from the same moment on: a longer run only adds to a shorter one
             began_s = engine.clock_s
-            level = engine.serve(_loop(plan, sample, requests))
+            loop = _loop(plan, sample, requests)
+            self._request_tokens = loop.prompt_tokens + loop.output_tokens
+            level = engine.serve(loop)
             run = _as_measured(plan, level)
             if run is not None:
                 self._engine = engine
@@ -133,9 +137,12 @@ class VirtualLaunch:
             max_running_requests=self._launch.most_running,
         )
 
-    def graph_used(self, running: int, begin_s: float, end_s: float) -> bool:  # noqa: ARG002 (always the same)
+    def served(self, begin_s: float, end_s: float, running: int | None) -> Served:  # noqa: ARG002 (always the same)
         """Return what the cost model counts with."""
-        return self._launch.graph_used(running)
+        if running is None:
+            return Served()
+        fits = self._launch.running(running, self._request_tokens)
+        return Served(self._launch.graph_used(running), running=fits, queued=running - fits)
 
     def died(self) -> EngineDied | None:
         """Return the death a fault brought about."""

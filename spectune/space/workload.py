@@ -118,6 +118,11 @@ class Workload(Section):
         return self.shared_prefix is not None or any(source.turns == "all" for source in self.prompts)
 
     @property
+    def distinct_prompts(self) -> bool:
+        """Whether the prompts are known to have little in common, so that hardly any of their tokens can be cached."""
+        return not self.shares_text and all(source.prompts in BUILTIN_PROMPTS for source in self.prompts)
+
+    @property
     def most_running(self) -> int:
         """Requests under way at the busiest level, as far as that is known."""
         return max(level.in_flight(self.output_tokens) or 1 for level in self.levels)

@@ -21,6 +21,7 @@ from spectune.engines.protocol import (
     Renderer,
     joined,
 )
+from spectune.engines.served import Served
 from spectune.engines.sglang import arguments, effective
 from spectune.engines.sglang.drafting import capture_allowance_s, causes_of_nothing_accepted
 from spectune.engines.sglang.interpreter import Interpreter, Tokenizer
@@ -238,9 +239,9 @@ class SGLangEngine:
             *effective.nccl_differences({**self.env, **candidate.env}, unset, found.nccl),
         ]
 
-    def graph_used(self, log: Path, running: int, begin_s: float, end_s: float) -> bool | None:
-        """Return whether every decode step of `running` requests ran in a graph, as the log says."""
-        return effective.graph_used(log, running, begin_s, end_s)
+    def served(self, log: Path, begin_s: float, end_s: float, running: int | None) -> Served:
+        """Return what the decode lines of the log say of a time."""
+        return effective.served(log, begin_s, end_s, running)
 
     def unwise(self, candidate: Candidate) -> list[str]:
         """Return the warnings of the table of rules on a candidate's launch, likely-fatal variables included."""

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from spectune.engines.protocol import Effective, Mismatch
+from spectune.engines.served import Served
 from spectune.engines.sglang.server_log import ServerFacts, read_back, read_server_log
+from spectune.engines.sglang.server_log.facts import DecodeInterval
 from spectune.engines.sglang.server_log.read_back import graphs_used
 from spectune.errors import SpectuneError
 
 BATCHES = "cuda-graph-bs-decode"
+FEWEST_LINES = 4  # of a rank: the mean of fewer says nothing
 GRAPHS_OFF = ("disable-decode-cuda-graph", "disable-cuda-graph")
 RUNNING = "max-running-requests"
 
@@ -94,14 +98,28 @@ def captured(sizes: Sequence[int], running: int) -> tuple[int, ...]:
     return tuple(sorted(kept | {running} if any(size > running for size in sizes) else kept))
 
 
-def graph_used(log: Path, running: int, begin_s: float, end_s: float) -> bool | None:
-    """Return whether every decode step of `running` requests ran in a graph; None where the log does not say.
+def served(log: Path, begin_s: float, end_s: float, running: int | None) -> Served:
+    """Return what a log says of the time between two moments; what it does not say is None.
+
+    Means leave out the first line of each rank in that time, because it speaks of the time before, too.
 
     Args:
         log: Of the launch.
-        running: Requests in the batch.
         begin_s: Seconds since the epoch.
         end_s: Likewise.
+        running: Requests that were to run at once, if that was given.
     """
-    use = graphs_used(facts_of(log), begin_s, end_s).get(running)
-    return None if use is None else use.always
+    facts = facts_of(log)
+    use = None if running is None else graphs_used(facts, begin_s, end_s).get(running)
+    ranks: dict[str, list[DecodeInterval]] = {}
+    for interval in facts.decode:
+        if interval.time_s is not None and int(begin_s) <= interval.time_s <= end_s - 1:  # stamped in whole seconds
+            ranks.setdefault(interval.rank, []).append(interval)
+    whole = [intervals[1:] for intervals in ranks.values() if len(intervals) > FEWEST_LINES]
+    return Served(
+        graph_used=None if use is None else use.always,
+        running=sum(fmean(one.running for one in lines) for lines in whole) if whole else None,
+        queued=sum(fmean(one.queued for one in lines) for lines in whole) if whole else None,
+        retractions=facts.retractions,
+        ranks=max(1, len(ranks)),
+    )

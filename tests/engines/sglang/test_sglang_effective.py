@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spectune.engines.protocol import Effective, Mismatch
-from spectune.engines.sglang.effective import captured, differences, effective, nccl_differences
+from spectune.engines.served import Served
+from spectune.engines.sglang.effective import captured, differences, effective, nccl_differences, served
 
 LAUNCH = {"cuda-graph-bs-decode": (1, 2, 4, 8), "max-running-requests": 8}
 
@@ -103,3 +105,46 @@ def test_ranks_that_disagree_are_both_told(tmp_path: Path) -> None:
 @given(st.dictionaries(st.sampled_from(["NCCL_A", "NCCL_B", "NCCL_C"]), st.text(max_size=8)))
 def test_what_is_as_it_was_set_is_no_difference(env: dict[str, str]) -> None:
     assert nccl_differences(env, [], env) == []
+
+
+def at(second: int) -> str:
+    return f"2026-11-29 18:00:{second:02d}"
+
+
+def moment(second: int) -> float:
+    return datetime.fromisoformat(at(second)).timestamp()
+
+
+def log_of(folder: Path, *parts: str) -> Path:
+    path = folder / "server.log"
+    path.write_text(sg.server(*parts))
+    return path
+
+
+def test_what_a_level_was_served_with_is_read_from_the_lines_within_it(tmp_path: Path) -> None:
+    """The first line of a rank speaks of the time before, those of the last second perhaps of the time after."""
+    inside = [(6, 0), *[(7, 1), (8, 0)] * 5]
+    log = log_of(
+        tmp_path,
+        *(sg.decode(100.0, running=1, stamp=at(1)) for _ in range(5)),
+        *(sg.decode(800.0, running=n, queued=q, stamp=at(4), graph=n == 8) for n, q in inside),
+        *(sg.decode(300.0, running=3, stamp=at(9)) for _ in range(5)),
+    )
+    found = served(log, moment(4) + 0.4, moment(9) + 0.7, 8)
+    assert (found.running, found.queued) == (pytest.approx(7.5), pytest.approx(0.5))
+    assert (found.graph_used, found.retractions, found.ranks) == (True, 0, 1)
+    assert served(log, moment(4), moment(9), 7).graph_used is False
+    assert served(log, moment(4), moment(9), None).graph_used is None
+
+
+def test_ranks_that_share_the_requests_are_added_up(tmp_path: Path) -> None:
+    ranks = ("DP0 TP0", "DP1 TP1")
+    log = log_of(tmp_path, *(sg.decode(9.0, running=4, rank=rank, stamp=at(5)) for _ in range(9) for rank in ranks))
+    found = served(log, moment(4), moment(8), 8)
+    assert (found.running, found.ranks) == (8.0, 2)
+
+
+def test_too_few_lines_and_no_log_say_nothing(tmp_path: Path) -> None:
+    log = log_of(tmp_path, *(sg.decode(9.0, running=4, stamp=at(5)) for _ in range(4)))
+    assert served(log, moment(4), moment(8), 8).running is None
+    assert served(tmp_path / "none.log", moment(4), moment(8), 8) == Served()
