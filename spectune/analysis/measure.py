@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from spectune.analysis.acceptance import context_bucket, position_acceptance, sum_histograms
+from spectune.analysis.common_swings import common_swings
 from spectune.analysis.estimate import Estimate, Floats, batch_means, bootstrap
 from spectune.analysis.level_notes import Doubts, the_first
 from spectune.analysis.measurement import LevelMeasurement
@@ -62,8 +63,10 @@ def measure_level(
     classes = [share.record.prompt_class for share in decoding]
     contexts = [context_bucket(share.record) for share in decoding]
     accept_length = _accept_length(rows, classes, seed)
-    decode_speed = bootstrap(lambda sums: sums[..., 0] / sums[..., 1], rows, classes, seed=seed)
-    cycle_ms = bootstrap(_cycle_ms, rows, classes, seed=seed)
+    swings = common_swings(decoding, measured_s)
+    decode_speed = swings.widen(bootstrap(lambda sums: sums[..., 0] / sums[..., 1], rows, classes, seed=seed))
+    cycle_ms = swings.widen(bootstrap(_cycle_ms, rows, classes, seed=seed))
+    decode_cycle_ms = _decode_cycle(rows, classes, seed)
     gaps_ms = chunk_gaps_s(records, measured_s) * 1000.0
     ttft_ms = _ttft_ms(records, decoding, measured_s)
     sent = sum(share.record.prompt_tokens for share in decoding)
@@ -102,7 +105,7 @@ def measure_level(
         accept_length_by_context=_by(contexts, rows, classes, seed),
         requests_by_class=dict(sorted(Counter(classes).items())),
         requests_by_context={name: contexts.count(name) for name in _in_order(contexts)},
-        decode_cycle_ms=_decode_cycle(rows, classes, seed),
+        decode_cycle_ms=None if decode_cycle_ms is None else swings.widen(decode_cycle_ms),
         offered_rate=None if traffic is None else traffic.offered_rate,
         achieved_rate=None if traffic is None else traffic.achieved_rate,
         graph_used=graph_used,

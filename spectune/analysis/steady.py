@@ -11,7 +11,7 @@ import numpy as np
 from spectune.analysis.estimate import Floats
 from spectune.bench.records import RequestRecord
 
-_MOST_BATCHES = 20
+MOST_BATCHES = 20
 _NOTHING_S = 1e-6  # rounding; a request that is sent as another's last chunk arrives has not waited yet
 
 
@@ -112,6 +112,6 @@ def throughput_batches(records: Sequence[RequestRecord], steady_s: tuple[float, 
     times = np.concatenate([np.zeros(0), *(each[:, 0] for each in chunks)])
     tokens = np.concatenate([np.zeros(0), *(np.diff(each[:, 1], prepend=0) for each in chunks)])
     length = steady_s[1] - steady_s[0]
-    windows = max(1, min(_MOST_BATCHES, int(length / window_s)))
+    windows = max(1, min(MOST_BATCHES, int(length / window_s)))
     sums, _ = np.histogram(times, bins=windows, range=steady_s, weights=tokens)
     return [float(total) * windows / length for total in sums]

@@ -20,12 +20,7 @@ def replay(plan: LevelPlan, records: Sequence[RequestRecord], full_until_s: floa
         records: In the order they were sent.
         full_until_s: Until when every slot was taken.
     """
-    course = Course(plan)
-    for record in records:
-        before = 0
-        for at_s, total in record.chunks:
-            course.meter.add(at_s, total - before)
-            before = total
+    course = arrived(plan, records)
     ends = sorted(records, key=lambda record: record.end_s)
     through_s = max(_through_s(record) for record in records[: plan.arrivals.most_in_flight])
     tick_s = plan.window_s
@@ -46,6 +41,17 @@ def replay(plan: LevelPlan, records: Sequence[RequestRecord], full_until_s: floa
             sent = tuple(record for record in ends if record.sent_s < now_s)
             return LevelRun(sent, (course.began_s, now_s), reason, warm < limit, 0.0, sent[-1].end_s)
     return None
+
+
+def arrived(plan: LevelPlan, records: Sequence[RequestRecord]) -> Course:
+    """The course of a level of which everything has arrived."""
+    course = Course(plan)
+    for record in records:
+        before = 0
+        for at_s, total in record.chunks:
+            course.meter.add(at_s, total - before)
+            before = total
+    return course
 
 
 def _through_s(record: RequestRecord) -> float:

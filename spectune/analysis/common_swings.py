@@ -1,0 +1,63 @@
+"""What slows down or speeds up all requests of a level at once, which no bootstrap over requests can see."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from spectune.analysis.estimate import Estimate
+from spectune.analysis.steady import MOST_BATCHES, Share
+from spectune.bench.precision import t_quantile
+
+_BLOCK_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class CommonSwings:
+    """Swings of the decoding speed that requests in flight at the same time have in common.
+
+    Attributes:
+        relative_sd: What they add to the standard error of a mean speed or cycle, relative to it.
+        dof: Degrees of freedom behind that.
+    """
+
+    relative_sd: float
+    dof: int
+
+    def widen(self, figure: Estimate, confidence: float = 0.95) -> Estimate:
+        """An interval that was drawn over requests, with the swings added in quadrature."""
+        half = t_quantile(0.5 + confidence / 2.0, self.dof) * self.relative_sd * abs(figure.est)
+        return Estimate(
+            figure.est,
+            figure.est - math.hypot(figure.est - figure.lo, half),
+            figure.est + math.hypot(figure.hi - figure.est, half),
+        )
+
+
+def common_swings(decoding: Sequence[Share], steady_s: tuple[float, float]) -> CommonSwings:
+    """Estimate them from the requests of a level.
+
+    The variance of a ratio clustered in two ways is that between requests, plus that between blocks of time, minus that
+    between pieces of one request in one block (Cameron, Gelbach and Miller, *Journal of Business & Economic Statistics*
+    29, 2011). The first is what a bootstrap over requests gives; this is the rest, where it is above zero. The ratio is
+    tokens per second, its residuals tokens/Σ tokens − seconds/Σ seconds of every gap between chunks.
+
+    Args:
+        decoding: Requests of the steady state.
+        steady_s: Its start and end.
+    """
+    begin_s, end_s = steady_s
+    blocks = max(2, min(MOST_BATCHES, int((end_s - begin_s) / _BLOCK_S)))
+    total_tokens, total_s = (sum(share.tokens for share in decoding), sum(share.seconds for share in decoding))
+    pieces = np.zeros((len(decoding), blocks))
+    for request, share in enumerate(decoding):
+        inside = [chunk for chunk in share.record.chunks if begin_s <= chunk[0] <= end_s]
+        times, tokens = np.array(inside, dtype=np.float64).T
+        residuals = np.diff(tokens) / total_tokens - np.diff(times) / total_s
+        middles = (times[1:] + times[:-1]) / 2 - begin_s
+        pieces[request] = np.bincount((middles / (end_s - begin_s) * blocks).astype(int), residuals, blocks)
+    excess = blocks / (blocks - 1) * float((pieces.sum(axis=0) ** 2).sum() - (pieces**2).sum())
+    return CommonSwings(math.sqrt(max(0.0, excess)), blocks - 1)
