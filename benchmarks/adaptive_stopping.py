@@ -1,10 +1,10 @@
 """What ending a level once it is known saves: `python -m benchmarks.adaptive_stopping [--launches N] [--json FILE]`.
 
-Launches of the simulated engine in virtual time, on every profile that comes with spectune, at several loads. Each level
-is served once, for long, and measured in two ways after the same warm-up: as spectune does, until its 95 % intervals are
-narrow enough, and over a window of one length for all. Equal precision means that the window is as long as it must be for
-95 % of the levels to be known as well. Beside it, for doubters: the window whose true errors are as small, at the 95th
-percentile, as those of the adaptive rule. The truth is the whole of what was served.
+Launches of the simulated engine in virtual time, on three profiles that come with spectune, at several loads. Each
+level is served once, for long, and measured in two ways after the same warm-up: as spectune does, until its 95 %
+intervals are narrow enough, and over a window of one length for all. Equal precision means that the window is as long
+as it must be for 95 % of the levels to be known as well. Beside it, for doubters: the window whose true errors are as
+small, at the 95th percentile, as those of the adaptive rule. The truth is the whole of what was served.
 
 It also counts how often the intervals of the adaptive measurement hold the truth of their launch.
 """

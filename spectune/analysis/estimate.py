@@ -122,8 +122,8 @@ def bootstrap(
     """Percentile bootstrap over requests, within strata because the workload fixes the mix of classes.
 
     Drawing n out of n understates the variance of a stratum by (n−1)/n; every deviation from the estimate is widened
-    by √(n/(n−strata)) for it (Efron and Tibshirani, *An Introduction to the Bootstrap*, section 5.3), and by the ratio of
-    Student's quantile to the normal one, because percentiles of few requests are too narrow (Hesterberg, *The American
+    by √(n/(n−strata)) for it (Efron and Tibshirani, *An Introduction to the Bootstrap*, section 5.3), and by Student's
+    quantile over the normal one, because percentiles of few requests are too narrow (Hesterberg, *The American
     Statistician* 69, 2015).
 
     Args:

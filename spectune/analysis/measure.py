@@ -37,8 +37,8 @@ def measure_level(
 ) -> LevelMeasurement:
     """Turn the requests of a level into figures.
 
-    Speeds count only what happened in the steady state, also of requests that began before or ended after it. The
-    accept length counts all of every request that was decoding in it, because the engine's counters cannot be cut.
+    Only what happened in the steady state counts, also of requests that began before or ended after it. The engine's
+    counters are those of whole requests; they count in proportion to the chunks that came in it.
 
     Args:
         level: Name of the load point.

@@ -19,7 +19,7 @@ class LevelMeasurement:
         level: Name of the load point, as c8.
         n_requests: Requests that ended well and were decoding in the steady state.
         failed: Requests of the whole level that failed.
-        accept_length: 1 + Σ correct drafts / Σ verifies of those requests.
+        accept_length: 1 + Σ correct drafts / Σ verifies of those requests, each as far as it was in the steady state.
         accept_length_by_class: The same per prompt class.
         accept_length_by_context: The same per range of context lengths, "256-511" tokens of prompt + answer / 2.
         requests_by_class: How many requests each class has.

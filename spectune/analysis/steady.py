@@ -25,8 +25,9 @@ class Share:
         seconds: Time it was decoding in it.
         undisturbed_tokens: Those of the tokens that came while no other request was waiting for its first token.
         undisturbed_s: The time between chunks in which they came.
-        verifies: Verify passes of the whole request.
-        correct: Accepted drafts of the whole request.
+        verifies: Verify passes of the request, in proportion to its chunks in the steady state. Whole requests would
+            not do: those that take long reach into it more often, and they are the ones of which little is accepted.
+        correct: Accepted drafts, likewise.
     """
 
     record: RequestRecord
@@ -34,8 +35,8 @@ class Share:
     seconds: float
     undisturbed_tokens: int
     undisturbed_s: float
-    verifies: int
-    correct: int
+    verifies: float
+    correct: float
 
 
 def shares(records: Sequence[RequestRecord], steady_s: tuple[float, float]) -> list[Share]:
@@ -52,6 +53,7 @@ def shares(records: Sequence[RequestRecord], steady_s: tuple[float, float]) -> l
             continue
         times, tokens = np.array(inside, dtype=np.float64).T
         gaps, new = np.diff(times), np.diff(tokens)
+        part = len(gaps) / (len(record.chunks) - 1)
         alone = waits.within(times[:-1], times[1:]) < _NOTHING_S
         found.append(
             Share(
@@ -60,8 +62,8 @@ def shares(records: Sequence[RequestRecord], steady_s: tuple[float, float]) -> l
                 seconds=inside[-1][0] - inside[0][0],
                 undisturbed_tokens=int(new[alone].sum()),
                 undisturbed_s=float(gaps[alone].sum()),
-                verifies=record.spec_verify_ct,
-                correct=record.spec_num_correct_drafts,
+                verifies=part * record.spec_verify_ct,
+                correct=part * record.spec_num_correct_drafts,
             )
         )
     return found

@@ -5,11 +5,13 @@ The live client and virtual time ask the same questions here, ten times a second
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
 from typing import Protocol
 
 from spectune.bench.level import LevelPlan, StopReason
-from spectune.bench.meter import TokenMeter, acceptance_precision, decode_precision, throughput_precision
+from spectune.bench.meter import TokenMeter, acceptance_precision, decode_precision, decode_speed, throughput_precision
 from spectune.bench.records import RequestRecord
 
 TICK_S = 0.1
@@ -26,6 +28,27 @@ class Streamed(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Highest:
+    """The highest that a level's speeds may still come out as, with 95 % confidence, in tokens per second.
+
+    Attributes:
+        decode_speed: What one request sees.
+        output_throughput: All requests together.
+    """
+
+    decode_speed: float
+    output_throughput: float
+
+    def of(self, metric: str) -> float | None:
+        """Of a metric by its name; None for those that have no bound before the end."""
+        return {"decode_speed": self.decode_speed, "output_throughput": self.output_throughput}.get(metric)
+
+
+GiveUp = Callable[[Highest], bool]
+"""Says whether a level need not be measured any better than it is."""
+
+
 class Course:
     """Decides over one level.
 
@@ -36,8 +59,8 @@ class Course:
         acceptance: Of the accept length, once the speed is known well enough to ask for it.
     """
 
-    def __init__(self, plan: LevelPlan) -> None:
-        self._plan = plan
+    def __init__(self, plan: LevelPlan, give_up: GiveUp | None = None) -> None:
+        self._plan, self._give_up = plan, give_up
         self.meter = TokenMeter()
         self.began_s = self._limit_from_s = 0.0
         self.speed = self.acceptance = float("inf")
@@ -69,7 +92,17 @@ class Course:
             answered = sum(not record.failed and record.end_s > self.began_s for record in records)
             if answered >= plan.min_requests and self.acceptance <= plan.precision:
                 return "precision"
+        if self._give_up is not None and len(batches) >= plan.min_windows and self._give_up(_highest(batches, records)):
+            return "dominated"
         return "time" if now_s - self._limit_from_s >= plan.time_limit_s else None
+
+
+def _highest(batches: Sequence[float], records: Sequence[RequestRecord]) -> Highest:
+    seen, within = decode_speed(records), decode_precision(records)
+    return Highest(
+        decode_speed=float("inf") if seen is None else seen * (1.0 + within),
+        output_throughput=fmean(batches) * (1.0 + throughput_precision(batches)),
+    )
 
 
 def been_through(first: Iterable[Streamed], ended: int, in_flight: int) -> bool:

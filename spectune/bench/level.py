@@ -9,7 +9,7 @@ from spectune.bench.arrivals import Arrivals
 from spectune.bench.client import Sampling
 from spectune.bench.records import RequestRecord
 
-StopReason = Literal["precision", "time", "prompts_exhausted", "failures", "hang", "stopped"]
+StopReason = Literal["precision", "time", "prompts_exhausted", "failures", "hang", "stopped", "dominated"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,8 @@ class LevelRun:
         measured_s: (start, end) of the steady state in seconds since the level's start: warm-up over, requests still
             arriving. None if the level ended in its warm-up.
         stop_reason: Why it ended; "hang" also when the engine fell silent only while the last requests were to end;
-            "stopped" if it turns out that a silent engine was dying.
+            "stopped" if it turns out that a silent engine was dying; "dominated" when whoever asked for the level had
+            seen enough of it.
         warmup_converged: Whether the warm-up came to its end, or its time ran out.
         client_cpu: This process's CPU seconds per second while measuring; above 0.7 the client may be the limit.
         wall_s: Duration of everything.

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from spectune.bench.client import GenerateClient
-from spectune.bench.course import TICK_S, Course, been_through
+from spectune.bench.course import TICK_S, Course, GiveUp, been_through
 from spectune.bench.exchange import Exchange
 from spectune.bench.level import LevelPlan, LevelProgress, LevelRun, StopReason
 from spectune.bench.prompts import TokenizedPrompt
@@ -27,6 +27,7 @@ async def run_level(
     *,
     progress: Callable[[LevelProgress], None] | None = None,
     stop_when: asyncio.Future[Any] | None = None,
+    give_up: GiveUp | None = None,
 ) -> LevelRun:
     """Let requests arrive as planned, warm up, measure, and let the last ones end.
 
@@ -35,9 +36,10 @@ async def run_level(
         prompts: Fresh prompts; asking for one must not block.
         plan: How to measure.
         progress: Called ten times a second.
-        stop_when: Once done (the engine died, the trial is dominated), the level ends at once with what it has.
+        stop_when: Once done (the engine died), the level ends at once with what it has.
+        give_up: Asked while measuring; once it agrees, the level ends as if it were known.
     """
-    return await _Level(client, prompts, plan, progress, stop_when).run()
+    return await _Level(client, prompts, plan, progress, stop_when, give_up).run()
 
 
 class _Level:
@@ -50,12 +52,13 @@ class _Level:
         plan: LevelPlan,
         progress: Callable[[LevelProgress], None] | None,
         stop_when: asyncio.Future[Any] | None,
+        give_up: GiveUp | None,
     ) -> None:
         self._client, self._prompts, self._plan = client, prompts, plan
         self._progress, self._stop_when = progress, stop_when
         self._failure_limit = plan.failures_in_a_row or min(max(2 * plan.arrivals.most_in_flight, 5), 50)
         self._origin = time.monotonic()
-        self._course = Course(plan)
+        self._course = Course(plan, give_up)
         self._meter = self._course.meter
         self._records: list[RequestRecord] = []
         self._open: set[Exchange] = set()  # sent and not ended

@@ -127,6 +127,13 @@ def decode_precision(records: Sequence[RequestRecord]) -> float:
     return relative_half_width_of_ratio(classes.values())
 
 
+def decode_speed(records: Sequence[RequestRecord]) -> float | None:
+    """Tokens per second that one request sees from its first chunk on; None before the first has ended."""
+    streamed = [record.chunks for record in records if record.completed and len(record.chunks) > 1]
+    seconds = sum(chunks[-1][0] - chunks[0][0] for chunks in streamed)
+    return sum(chunks[-1][1] - chunks[0][1] for chunks in streamed) / seconds if seconds > 0 else None
+
+
 def acceptance_precision(records: Sequence[RequestRecord]) -> float:
     """Relative half-width of the accept length over these requests; 0.0 when there is no speculation at all."""
     whole = [record for record in records if record.completed]

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spectune.bench.course import FIRST_CHUNKS, Course
+from spectune.bench.course import FIRST_CHUNKS, Course, GiveUp
 from spectune.bench.level import LevelPlan, LevelRun, StopReason
 from spectune.bench.records import RequestRecord
 
 
-def replay(plan: LevelPlan, records: Sequence[RequestRecord], full_until_s: float) -> LevelRun | None:
+def replay(
+    plan: LevelPlan, records: Sequence[RequestRecord], full_until_s: float, give_up: GiveUp | None = None
+) -> LevelRun | None:
     """Measure a closed loop after the fact; None when it is over before its figures are known.
 
-    Requests that the live client would not have sent any more are left out. Nothing ends for any other reason than
-    precision or time. It is looked at once a window, not ten times a second: virtual studies are made of thousands.
+    Requests that the live client would not have sent any more are left out. It ends by precision, by time or as
+    dominated. It is looked at once a window, not ten times a second: virtual studies are made of thousands.
 
     Args:
         plan: How to measure.
         records: In the order they were sent.
         full_until_s: Until when every slot was taken.
+        give_up: See `run_level`.
     """
-    course = arrived(plan, records)
+    course = arrived(plan, records, give_up)
     ends = sorted(records, key=lambda record: record.end_s)
     through_s = max(_through_s(record) for record in records[: plan.arrivals.most_in_flight])
     tick_s = plan.window_s
@@ -43,9 +46,9 @@ def replay(plan: LevelPlan, records: Sequence[RequestRecord], full_until_s: floa
     return None
 
 
-def arrived(plan: LevelPlan, records: Sequence[RequestRecord]) -> Course:
+def arrived(plan: LevelPlan, records: Sequence[RequestRecord], give_up: GiveUp | None = None) -> Course:
     """The course of a level of which everything has arrived."""
-    course = Course(plan)
+    course = Course(plan, give_up)
     for record in records:
         before = 0
         for at_s, total in record.chunks:

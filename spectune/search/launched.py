@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from spectune.bench.canary import Answer, ask
 from spectune.bench.client import GenerateClient
+from spectune.bench.course import GiveUp
 from spectune.bench.level import LevelPlan, LevelProgress, LevelRun
 from spectune.bench.load import run_level
 from spectune.bench.prompts import TokenizedPrompt
@@ -53,7 +54,9 @@ class Launched(Protocol):
         """
         ...
 
-    async def measure(self, plan: LevelPlan, prompts: PromptFeed, says: Says) -> LevelRun:
+    async def measure(
+        self, plan: LevelPlan, prompts: PromptFeed, says: Says, give_up: GiveUp | None = None
+    ) -> LevelRun:
         """Put a load on it; whatever becomes of it, what was measured is returned."""
         ...
 
@@ -129,7 +132,9 @@ class ServedLaunch:
         await self._server.wait_ready(timeout_s, on_progress=lambda line: says(f"starting: {line}"))
         return await server_info(self._server.url)
 
-    async def measure(self, plan: LevelPlan, prompts: PromptFeed, says: Says) -> LevelRun:
+    async def measure(
+        self, plan: LevelPlan, prompts: PromptFeed, says: Says, give_up: GiveUp | None = None
+    ) -> LevelRun:
         """Run the load client against it."""
         says("preparing prompts")
         prompts.fit(await context_length(self._server.url))
@@ -138,8 +143,9 @@ class ServedLaunch:
             if not await client.flush_cache():
                 self._notes("the engine did not empty its prefix cache before a level")
             run = await run_level(
-                client, prompts, plan, stop_when=self._server.exited, progress=lambda at: says(describe(at))
-            )
+                client, prompts, plan,
+                stop_when=self._server.exited, give_up=give_up, progress=lambda at: says(describe(at)),
+            )  # fmt: skip
         await asyncio.to_thread(self._machine.look, self._server.pids())
         return run
 

@@ -14,12 +14,13 @@ from spectune.errors import SpectuneError
 from spectune.machine import take_fingerprint
 from spectune.search.canary import SAMPLED, Canaries
 from spectune.search.canary import SEED as CANARY_SEED
+from spectune.search.dominated import Dominated
 from spectune.search.feed import PromptFeed
 from spectune.search.folder import StudyFolder
 from spectune.search.ledger import Ledger
 from spectune.search.plan import Stop, next_step, progress, spent_s
 from spectune.search.proposals import Proposer
-from spectune.search.records import TrialRecord
+from spectune.search.records import Role, TrialRecord
 from spectune.search.samplers import GUIDED
 from spectune.search.siblings import remarks
 from spectune.search.traffic import open_prompts, summary
@@ -121,7 +122,9 @@ async def run_study(
         while not isinstance(step, Stop):
             watcher.launching(step)
             occasion = Occasion(len(records), spent_s(records) / 3600, folder.root)
-            trial = Trial(step, folder.open_trial(step), space, engine, feed, canaries, watcher, occasion)
+            searched = step.role is Role.SEARCH and step.candidate.speculative
+            dominated = Dominated(space, records) if searched else None  # baselines and finalists are measured in full
+            trial = Trial(step, folder.open_trial(step), space, engine, feed, canaries, watcher, occasion, dominated)
             ledger.begin(step)
             record = await trial.run()
             seen = remarks(record, records)

@@ -21,6 +21,7 @@ from spectune.errors import SpectuneError
 from spectune.machine import MachineWatch
 from spectune.search.canary import Canaries
 from spectune.search.crosschecks import LevelSeen
+from spectune.search.dominated import Dominated
 from spectune.search.feed import PromptFeed
 from spectune.search.folder import StudyFolder
 from spectune.search.launched import Launched, ServedLaunch, TrialFailed
@@ -62,6 +63,7 @@ class Trial:
         canaries: Canaries,
         watcher: Watcher,
         occasion: Occasion,
+        dominated: Dominated | None = None,
     ) -> None:
         """Prepare a launch.
 
@@ -77,6 +79,7 @@ class Trial:
         """
         self._step, self._folder, self._space, self._canaries = step, folder, space, canaries
         self._engine, self._feed, self._watcher, self._occasion = engine, feed, watcher, occasion
+        self._dominated = dominated
         self._spent = Account()
         self._levels: list[LevelMeasurement] = []
         self._suspect: list[Mismatch] = []
@@ -190,7 +193,10 @@ class Trial:
         plan = level_plan(self._space, level, self._feed.workload, hang_s=HANG_S)
         began = launched.now()
         try:
-            run = await launched.measure(plan, self._feed, lambda text: self._watcher.says(f"{level.name}: {text}"))
+            give_up = None if self._dominated is None else self._dominated.by_anyone(self._levels, level.name)
+            run = await launched.measure(
+                plan, self._feed, lambda text: self._watcher.says(f"{level.name}: {text}"), give_up
+            )
         finally:
             self._spent.measuring += launched.now() - began
         self._keep(level.file_name, lambda: dump_records(run.records))
@@ -222,6 +228,10 @@ class Trial:
         self._retractions = served.retractions
         self._suspect += seen.contradictions()
         self._notes += seen.notes()
+        if run.stop_reason == "dominated":
+            self._notes.append(
+                f"{level.name} was ended early: another launch is better in every objective, beyond noise"
+            )
         if run.measured_s is not None and not run.warmup_converged:
             self._notes.append(f"{level.name} was still warming up when it began to count: two windows never agreed")
 

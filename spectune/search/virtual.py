@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any
 
 from spectune.bench.canary import OUTPUT_TOKENS, Answer
+from spectune.bench.course import GiveUp
 from spectune.bench.level import LevelPlan, LevelRun, StopReason
 from spectune.bench.prompts import TokenizedPrompt
 from spectune.bench.records import RequestRecord
@@ -87,7 +88,9 @@ class VirtualLaunch:
         information = Information(self._command, self._launch, self._words, limits, {"total": self._started_s})
         return information.server(Statistics(1), host="", port=0)
 
-    async def measure(self, plan: LevelPlan, prompts: PromptFeed, says: Says) -> LevelRun:
+    async def measure(
+        self, plan: LevelPlan, prompts: PromptFeed, says: Says, give_up: GiveUp | None = None
+    ) -> LevelRun:
         """Serve a closed loop, twice as long each time, until the live client would have ended it."""
         assert not plan.arrivals.open, "virtual time serves closed loops"
         says("serving in virtual time")
@@ -102,7 +105,7 @@ class VirtualLaunch:
             loop = _loop(plan, sample, requests)
             self._request_tokens = loop.prompt_tokens + loop.output_tokens
             level = engine.serve(loop)
-            run = _as_measured(plan, level)
+            run = _as_measured(plan, level, give_up)
             if run is not None:
                 self._engine = engine
                 self._engine.clock_s = began_s + run.wall_s
@@ -223,11 +226,11 @@ def _loop(plan: LevelPlan, sample: list[TokenizedPrompt], requests: int) -> Clos
     )
 
 
-def _as_measured(plan: LevelPlan, level: VirtualLevel) -> LevelRun | None:
+def _as_measured(plan: LevelPlan, level: VirtualLevel, give_up: GiveUp | None) -> LevelRun | None:
     """Return what the load client would have made of a level; None when it was too short for that."""
     records = [RequestRecord(**_fields(request)) for request in level.requests()]
     ends = sorted(record.end_s for record in records)
-    return replay(plan, records, full_until_s=ends[len(records) - plan.arrivals.most_in_flight])
+    return replay(plan, records, full_until_s=ends[len(records) - plan.arrivals.most_in_flight], give_up=give_up)
 
 
 def _fields(request: Any) -> dict[str, Any]:
