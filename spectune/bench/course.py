@@ -54,7 +54,8 @@ class Course:
 
     Attributes:
         meter: What has arrived.
-        began_s: From when on it counts; moves forward where what came first turns out to have been warm-up.
+        began_s: From when on it counts: the end of the warm-up, or later where what came first turns out to have been
+            warm-up, too; what comes afterwards may change that again.
         speed: Relative half-width of the speed, as last asked for.
         acceptance: Of the accept length, once the speed is known well enough to ask for it.
     """
@@ -62,7 +63,7 @@ class Course:
     def __init__(self, plan: LevelPlan, give_up: GiveUp | None = None) -> None:
         self._plan, self._give_up = plan, give_up
         self.meter = TokenMeter()
-        self.began_s = self._limit_from_s = 0.0
+        self.began_s = self._warm_s = 0.0
         self.speed = self.acceptance = float("inf")
 
     def steady(self, now_s: float) -> bool:
@@ -72,7 +73,7 @@ class Course:
 
     def begin(self, now_s: float) -> None:
         """The warm-up is over."""
-        self.began_s = self._limit_from_s = now_s
+        self.began_s = self._warm_s = now_s
 
     def known(self, now_s: float, records: Sequence[RequestRecord]) -> StopReason | None:
         """Why measuring ends now; None while it goes on.
@@ -83,7 +84,7 @@ class Course:
         """
         plan = self._plan
         if not plan.arrivals.open:
-            self.began_s = self.meter.settled_s(self.began_s, now_s, plan.window_s, plan.warmup_tolerance)
+            self.began_s = self.meter.settled_s(self._warm_s, now_s, plan.window_s, plan.warmup_tolerance)
         batches = self.meter.batches(self.began_s, now_s, plan.window_s)
         self.speed = decode_precision(records) if plan.arrivals.open else throughput_precision(batches)
         self.acceptance = float("inf")
@@ -94,7 +95,7 @@ class Course:
                 return "precision"
         if self._give_up is not None and len(batches) >= plan.min_windows and self._give_up(_highest(batches, records)):
             return "dominated"
-        return "time" if now_s - self._limit_from_s >= plan.time_limit_s else None
+        return "time" if now_s - self._warm_s >= plan.time_limit_s else None
 
 
 def _highest(batches: Sequence[float], records: Sequence[RequestRecord]) -> Highest:

@@ -72,8 +72,8 @@ def test_a_study_says_which_levels_it_ended_early_and_keeps_their_figures(tmp_pa
         "prompts": "builtin:tiny", "chat_template": False, "output_tokens": 48, "precision": 0.002,
         "levels": [{"concurrency": 1}, {"concurrency": 4}], "level_time_limit": "20s",
     }  # fmt: skip
-    objectives = [{"maximize": "decode_speed", "level": "c1"}, {"maximize": "output_throughput", "level": "c4"}]
-    file = write(tmp_path, workload=workload, objectives=objectives, budget={"trials": 8})
+    objectives = [{"maximize": "output_throughput", "level": "c4"}]
+    file = write(tmp_path, workload=workload, objectives=objectives, budget={"trials": 6})
     asked, folder = load_space(file), StudyFolder(tmp_path / "studies/early")
     folder.root.mkdir(parents=True)
     engine = open_engine(asked)
@@ -85,10 +85,11 @@ def test_a_study_says_which_levels_it_ended_early_and_keeps_their_figures(tmp_pa
         assert one.status is Status.OK
         assert one.candidate.speculative
         assert [level.level for level in one.levels] == ["c1", "c4"]
-        assert any(
-            all(
-                other.level(name).output_throughput.est > one.level(name).output_throughput.est for name in ("c1", "c4")
-            )  # type: ignore[union-attr]
-            for other in records
-        )
+        assert max(_throughput(other) for other in records) > 1.03 * _throughput(one)
     assert all(not any("ended early" in note for note in one.notes) for one in records if not one.candidate.speculative)
+
+
+def _throughput(one: TrialRecord) -> float:
+    level = one.level("c4")
+    assert level is not None
+    return level.output_throughput.est
