@@ -43,7 +43,8 @@ def common_swings(decoding: Sequence[Share], steady_s: tuple[float, float]) -> C
     The variance of a ratio clustered in two ways is that between requests, plus that between blocks of time, minus that
     between pieces of one request in one block (Cameron, Gelbach and Miller, *Journal of Business & Economic Statistics*
     29, 2011). The first is what a bootstrap over requests gives; this is the rest, where it is above zero. The ratio is
-    tokens per second, its residuals tokens/Σ tokens − seconds/Σ seconds of every gap between chunks.
+    cycles per second, its residuals 1/Σ cycles − seconds/Σ seconds of every gap between chunks; what is accepted in a
+    cycle is each request's own.
 
     Args:
         decoding: Requests of the steady state.
@@ -51,12 +52,12 @@ def common_swings(decoding: Sequence[Share], steady_s: tuple[float, float]) -> C
     """
     begin_s, end_s = steady_s
     blocks = max(2, min(MOST_BATCHES, int((end_s - begin_s) / _BLOCK_S)))
-    total_tokens, total_s = (sum(share.tokens for share in decoding), sum(share.seconds for share in decoding))
+    total_gaps = sum(len(share.chunks) - 1 for share in decoding)
+    total_s = sum(share.seconds for share in decoding)
     pieces = np.zeros((len(decoding), blocks))
     for request, share in enumerate(decoding):
-        inside = [chunk for chunk in share.record.chunks if begin_s <= chunk[0] <= end_s]
-        times, tokens = np.array(inside, dtype=np.float64).T
-        residuals = np.diff(tokens) / total_tokens - np.diff(times) / total_s
+        times = np.array(share.chunks, dtype=np.float64)[:, 0]
+        residuals = 1.0 / total_gaps - np.diff(times) / total_s
         middles = (times[1:] + times[:-1]) / 2 - begin_s
         pieces[request] = np.bincount((middles / (end_s - begin_s) * blocks).astype(int), residuals, blocks)
     excess = blocks / (blocks - 1) * float((pieces.sum(axis=0) ** 2).sum() - (pieces**2).sum())

@@ -21,6 +21,7 @@ class Share:
 
     Attributes:
         record: The request.
+        chunks: Its chunks in the steady state.
         tokens: Tokens decoded in it, those of the first chunk excluded: they belong to the prefill.
         seconds: Time it was decoding in it.
         undisturbed_tokens: Those of the tokens that came while no other request was waiting for its first token.
@@ -31,6 +32,7 @@ class Share:
     """
 
     record: RequestRecord
+    chunks: tuple[tuple[float, int], ...]
     tokens: int
     seconds: float
     undisturbed_tokens: int
@@ -48,7 +50,8 @@ def shares(records: Sequence[RequestRecord], steady_s: tuple[float, float]) -> l
     waits = _Waits(records)
     found: list[Share] = []
     for record in records:
-        inside = [chunk for chunk in record.chunks if steady_s[0] <= chunk[0] <= steady_s[1]]
+        first = bisect_left(record.chunks, steady_s[0], key=_time)
+        inside = record.chunks[first : bisect_right(record.chunks, steady_s[1], key=_time)]
         if not record.completed or len(inside) < 2 or inside[-1][0] <= inside[0][0]:
             continue
         times, tokens = np.array(inside, dtype=np.float64).T
@@ -58,6 +61,7 @@ def shares(records: Sequence[RequestRecord], steady_s: tuple[float, float]) -> l
         found.append(
             Share(
                 record=record,
+                chunks=inside,
                 tokens=inside[-1][1] - inside[0][1],
                 seconds=inside[-1][0] - inside[0][0],
                 undisturbed_tokens=int(new[alone].sum()),
@@ -67,6 +71,10 @@ def shares(records: Sequence[RequestRecord], steady_s: tuple[float, float]) -> l
             )
         )
     return found
+
+
+def _time(chunk: tuple[float, int]) -> float:
+    return chunk[0]
 
 
 class _Waits:

@@ -29,15 +29,15 @@ class Dominated:
             records: Finished launches.
         """
         self._objectives = space.objectives
-        groups: dict[str, list[list[float]]] = {}
+        self._seen: list[list[float]] = []
+        repeats: dict[str, list[Estimate]] = {}
         for record in records:
-            if (values := measured_values(record, space)) is not None and keeps_bounds(record, space):
-                groups.setdefault(record.candidate.candidate_id, []).append(values)
-        self._seen = [values for group in groups.values() for values in group]
-        noise = launch_noise(
-            [values[index] for values in group] for group in groups.values() for index in range(len(self._objectives))
-            if min(values[index] for values in group) > 0
-        )  # fmt: skip
+            if (values := measured_values(record, space)) is not None and keeps_bounds([record], space):
+                self._seen.append(values)
+                level = record.level(space.objectives[-1].level)
+                assert level is not None, "it gave a value for every objective"
+                repeats.setdefault(record.candidate.candidate_id, []).append(level.decode_speed)
+        noise = launch_noise(repeats.values())
         self._worse = 1.0 - SURE * math.sqrt(2.0) * noise.relative_sd
 
     def by_anyone(self, levels: Iterable[LevelMeasurement], level: str) -> GiveUp:

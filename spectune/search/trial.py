@@ -76,6 +76,7 @@ class Trial:
             canaries: What every launch is asked before it is measured.
             watcher: Who is told.
             occasion: Where in the study it stands.
+            dominated: Ends levels early where other launches are better; None measures all of them in full.
         """
         self._step, self._folder, self._space, self._canaries = step, folder, space, canaries
         self._engine, self._feed, self._watcher, self._occasion = engine, feed, watcher, occasion
