@@ -85,7 +85,7 @@ def measure_level(
         n_requests=len(decoding),
         failed=len(failures),
         accept_length=accept_length,
-        accept_length_by_class=_by(classes, rows, classes, seed),
+        accept_length_by_class=_by(classes, rows, classes, accept_length, seed),
         per_position=position_acceptance(
             sum_histograms(share.record.spec_correct_drafts_histogram for share in decoding)
         ).survival,
@@ -102,7 +102,7 @@ def measure_level(
         cached_share=cached_share,
         measured_s=measured_s[1] - measured_s[0],
         client_cpu=client_cpu,
-        accept_length_by_context=_by(contexts, rows, classes, seed),
+        accept_length_by_context=_by(contexts, rows, classes, accept_length, seed),
         requests_by_class=dict(sorted(Counter(classes).items())),
         requests_by_context={name: contexts.count(name) for name in _in_order(contexts)},
         decode_cycle_ms=None if decode_cycle_ms is None else swings.widen(decode_cycle_ms),
@@ -153,10 +153,12 @@ def _accept_length(rows: Floats, classes: Sequence[str], seed: int) -> Estimate:
     return bootstrap(_tau, rows, classes, seed=seed)
 
 
-def _by(strata: Sequence[str], rows: Floats, classes: Sequence[str], seed: int) -> dict[str, Estimate]:
+def _by(strata: Sequence[str], rows: Floats, classes: Sequence[str], whole: Estimate, seed: int) -> dict[str, Estimate]:
     """The accept length of each stratum, resampled within the prompt classes it holds."""
-    found: dict[str, Estimate] = {}
-    for name in _in_order(strata):
+    names, found = _in_order(strata), {}
+    if len(names) == 1:
+        return {names[0]: whole}
+    for name in names:
         chosen = [index for index, stratum in enumerate(strata) if stratum == name]
         found[name] = _accept_length(rows[chosen], [classes[index] for index in chosen], seed)
     return found
