@@ -11,7 +11,7 @@ from benchmarks.worlds.world import PROMPT_TOKENS, LevelTruth, Outcome
 from spectune.engines.protocol import Engine
 from spectune.engines.simulated import acceptance, cost_model
 from spectune.engines.simulated.command import CommandRefused, read_command
-from spectune.engines.simulated.faults import FaultPlan
+from spectune.engines.simulated.faults import DIES_LOADING, FaultPlan
 from spectune.engines.simulated.profile import Profile
 from spectune.engines.simulated.setup import Setup
 from spectune.serving import FailureClass
@@ -49,7 +49,7 @@ class ProfileMachine:
     def outcome(self, candidate: Candidate) -> Outcome:
         """Return the closed form of a launch."""
         setup, doomed = self._placed(candidate)
-        failure = FaultPlan.of(self._profile, setup, {}, doomed=doomed).first_decisive
+        failure = FaultPlan.of(self._profile, setup, {}, DIES_LOADING if doomed else None).first_decisive
         if failure is not None:
             return Outcome(failure=CLASSES.get(failure.kind, FailureClass.CRASH))
         effects = cost_model.effects_factor(

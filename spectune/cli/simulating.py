@@ -10,13 +10,16 @@ from rich.table import Table
 
 from spectune.cli.terminal import OUT, PROGRESS, print_json
 from spectune.engines.simulated.command import RESOLVER_REFUSED, CommandRefused
+from spectune.engines.simulated.engine import DEFAULT_PROFILE
 from spectune.engines.simulated.launch import SimulatedLaunch
-from spectune.engines.simulated.prediction import Prediction, predict, refused
-from spectune.engines.simulated.profile import Profile, load_profile, shipped_profiles
+from spectune.engines.simulated.prediction import Prediction, predict, refused, why_failing, why_waiting
+from spectune.engines.simulated.profile import load_profile, shipped_profiles
 from spectune.engines.simulated.program import run_engine
 from spectune.engines.simulated.start import open_launch
 from spectune.engines.simulated.time_scale import time_scale_of
 from spectune.errors import SpectuneError
+
+PAGE = "docs/profiles.md"
 
 
 def print_prediction(
@@ -37,17 +40,20 @@ def print_prediction(
     if concurrency is None or context_tokens is None:
         raise SpectuneError("--predict needs --concurrency and --context-tokens")
     try:
-        _, launch, _ = open_launch(loaded, words, os.environ)
+        command, launch, _ = open_launch(loaded, words, os.environ)
     except CommandRefused as wrong:
         if wrong.exit_code != RESOLVER_REFUSED:
             raise SpectuneError(f"SGLang would refuse this command: {wrong}") from None
         _show_refusal(str(wrong), as_json=as_json)
         return
     prediction = predict(launch, concurrency, context_tokens, prompt_class)
+    why = why_failing(launch, command.doom) if prediction.fails else None
     if as_json:
-        print_json(prediction.to_json())
+        print_json({**prediction.to_json(), "reason": why})
         return
-    _show(loaded, launch, prediction, concurrency)
+    for warning in prediction.warnings:
+        PROGRESS.print(f"warning: {warning}", markup=False, soft_wrap=True)
+    sys.stdout.write("\n".join(_lines(launch, prediction, concurrency, context_tokens, why)) + "\n")
 
 
 def run_simulation(profile: str, words: Sequence[str], *, port: int | None, time_scale: float) -> int:
@@ -65,7 +71,13 @@ def list_profiles(*, as_json: bool) -> None:
     profiles = [load_profile(name) for name in shipped_profiles()]
     if as_json:
         print_json(
-            [{"name": one.name, "file": str(one.path), "source": one.file.source.strip()} for one in profiles]
+            [
+                {
+                    "name": one.name, "default": one.name == DEFAULT_PROFILE, "file": str(one.path),
+                    "source": one.file.source.strip(),
+                }
+                for one in profiles
+            ]
         )  # fmt: skip
         return
     table = Table("profile", "GPUs", "memory each", box=None, pad_edge=False, header_style="")
@@ -73,7 +85,10 @@ def list_profiles(*, as_json: bool) -> None:
         table.add_row(one.name, str(one.file.gpu.count), f"{one.file.gpu.memory_gb:g} GB")
     OUT.print(table)
     for one in profiles:
-        OUT.print(f"\n{one.name}: {one.file.source.strip()}", markup=False)
+        default = " (the default)" if one.name == DEFAULT_PROFILE else ""
+        OUT.print(f"\n{one.name}{default}: {one.file.source.strip()}", markup=False)
+        sys.stdout.write(f"{one.path}\n")  # in one piece, whatever the width
+    OUT.print(f"\nA machine of your own: copy one of these files and change it; every key is explained in {PAGE}")
 
 
 def _show_refusal(reason: str, *, as_json: bool) -> None:
@@ -83,20 +98,24 @@ def _show_refusal(reason: str, *, as_json: bool) -> None:
         sys.stdout.write(f"simulated: the launch fails at startup, unsupported: {reason}\n")
 
 
-def _show(profile: Profile, launch: SimulatedLaunch, prediction: Prediction, concurrency: int) -> None:
-    for warning in prediction.warnings:
-        PROGRESS.print(f"warning: {warning}", markup=False, soft_wrap=True)
-    setup = launch.setup
+def _lines(
+    launch: SimulatedLaunch, prediction: Prediction, concurrency: int, context_tokens: int, why: str | None
+) -> list[str]:
+    """Return the answer for people: first of all whether the launch fails."""
+    name, setup, fails, running = launch.profile.name, launch.setup, prediction.fails, prediction.running
     shape = f"{setup.algorithm} {setup.num_steps}/{setup.eagle_topk}/{setup.num_draft_tokens}"
-    graph = "on" if prediction.graph_used else "off"
-    lines = [
-        f"simulated on {profile.name}: {shape if setup.speculative else 'no speculation'}",
-        f"{prediction.running} of {concurrency} requests running, CUDA graph {graph}",
+    lines = [f"simulated on {name}: {shape if setup.speculative else 'no speculation'}"]
+    if fails is not None:
+        lines = [f"simulated on {name}: the launch fails at {fails.at}, {fails.kind}: {why}"]
+        if not prediction.possible:
+            return lines
+        lines.append("without this fault it would give:")
+    waiting = f" ({why_waiting(launch, running, context_tokens)})" if running < concurrency else ""
+    return [
+        *lines,
+        f"{running} of {concurrency} requests running{waiting}, CUDA graph {'on' if prediction.graph_used else 'off'}",
         f"accept_length      {prediction.accept_length:.3f}",
         f"cycle_ms           {prediction.cycle_ms:.2f}",
         f"decode_speed       {prediction.decode_speed:.1f} tok/s",
         f"output_throughput  {prediction.output_throughput:.1f} tok/s",
     ]
-    if prediction.fails is not None:
-        lines.append(f"fails              {prediction.fails.kind} at {prediction.fails.at}")
-    sys.stdout.write("\n".join(lines) + "\n")

@@ -10,6 +10,7 @@ from typing import Any
 from spectune.engines.sglang.launch_line.command_line import MODEL, read_launch
 from spectune.engines.sglang.model_folder import ModelReader
 from spectune.engines.sglang.resolution import MACHINES, Finding, Machine, Model, resolve
+from spectune.engines.simulated.faults import DIES_LOADING, POINTS, Doom, Failure
 from spectune.engines.simulated.profile import Profile
 from spectune.engines.simulated.setup import Setup
 from spectune.errors import SpectuneError
@@ -39,7 +40,7 @@ class Command:
         arguments: SGLang's long option names → values as given.
         resolved: SGLang's field names → values in effect.
         notes: What the engine says about the arguments while it resolves them.
-        doom: What its workers die of after the start, None for most.
+        doom: What it dies of by SGLang's own rules, None for most.
         env: The whole environment of the launch.
         setup: What the cost model needs.
     """
@@ -47,7 +48,7 @@ class Command:
     arguments: Mapping[str, Any]
     resolved: Mapping[str, Any]
     notes: tuple[str, ...]
-    doom: str | None
+    doom: Doom | None
     env: Mapping[str, str]
     setup: Setup
 
@@ -82,17 +83,36 @@ def read_command(words: Sequence[str], profile: Profile, env: Mapping[str, str],
         arguments=arguments,
         resolved=resolution.resolved,
         notes=tuple(finding.message for finding in said if finding.severity != "fatal"),
-        doom=_last_words(fatal[0]) if fatal else None,
+        doom=_doom(resolution.findings),
         env=env,
         setup=Setup.of(resolution.resolved, env, launch),
     )
 
 
-def _last_words(finding: Finding) -> str:
-    """Return the exception a worker dies of when the rules say that it will."""
-    if finding.rule == "tree-bounds":
-        return "RuntimeError: selected index k out of range"  # what torch says of a tree with too many nodes
-    return f"NotImplementedError: {finding.message}"
+def _doom(findings: Sequence[Finding]) -> Doom | None:
+    """Return the first end that the rules foretell a launch which has resolved."""
+    dooms = [doom for finding in findings if (doom := _foretold(finding)) is not None]
+    return min(dooms, key=lambda doom: POINTS.index(doom.failure.at), default=None)
+
+
+def _foretold(finding: Finding) -> Doom | None:
+    """Return what a finding means for the launch, None when it lives on.
+
+    Without a rank there is no scheduler the launcher could ask (0.5.23, entrypoints/engine.py:1240); the HTTP port is
+    bound last of all, and the system has no such port.
+    """
+    name = finding.message.split()[0]
+    if finding.rule == "port-range" and name == "port":
+        return Doom(Failure("ready", "crash"), "OverflowError: bind(): port must be 0-65535.")
+    if finding.rule == "counts-positive":
+        if name == "tp-size":
+            return Doom(Failure("startup", "unsupported"), "IndexError: list index out of range")
+        return Doom(Failure("startup", "unsupported"), f"ValueError: {finding.message}")
+    if finding.severity != "fatal":
+        return None
+    if finding.rule == "tree-bounds":  # what torch says of a tree with too many nodes
+        return Doom(DIES_LOADING, "RuntimeError: selected index k out of range")
+    return Doom(DIES_LOADING, f"NotImplementedError: {finding.message}")
 
 
 def machine_of(profile: Profile) -> Machine:

@@ -7,7 +7,7 @@ import signal
 import time
 from typing import NoReturn
 
-from spectune.engines.simulated.faults import Failure, FaultPlan
+from spectune.engines.simulated.faults import Doom, Failure, FaultPlan
 from spectune.engines.simulated.log import EngineLog
 from spectune.engines.simulated.profile_schema import Kind, Point
 from spectune.engines.simulated.workers import Workers
@@ -24,6 +24,9 @@ _NCCL = (
 TRACEBACK = (
     'Traceback (most recent call last):\n  File "scheduler.py", line 6362, in run_scheduler_process\n'
     "    scheduler = Scheduler(server_args, port_args)\n"
+)
+LAUNCHER_TRACEBACK = (
+    'Traceback (most recent call last):\n  File "launch_server.py", line 82, in <module>\n    run_server(server_args)\n'
 )
 NO_SUCH_GPU = "RuntimeError: CUDA error: invalid device ordinal"
 DIAGNOSTICS_S = 5.0  # before a serving engine that lost a child ends; never longer in real time
@@ -50,18 +53,18 @@ def not_enough_memory(fraction: float) -> str:
     )
 
 
-def last_words(failure: Failure, plan: FaultPlan, doom: str | None, fraction: float) -> str:
+def last_words(failure: Failure, plan: FaultPlan, doom: Doom | None, fraction: float) -> str:
     """Return what stands at the end of the log of a launch that dies of a failure.
 
     Args:
         failure: Where and how it dies.
         plan: Its faults.
-        doom: What SGLang's rules let it die of after the start, None for most.
+        doom: What SGLang's rules let it die of, None for most.
         fraction: Share of the memory for weights and KV cache.
     """
     at, kind = failure.at, failure.kind
-    if failure == plan.failure and at == "load":
-        return f"{TRACEBACK}{doom}"
+    if failure == plan.failure and doom is not None and failure == doom.failure:
+        return (TRACEBACK if at == "load" else LAUNCHER_TRACEBACK) + doom.error
     if failure == plan.failure and at == "startup":
         return TRACEBACK + (not_enough_memory(fraction) if kind == "oom" else NO_SUCH_GPU)
     if kind == "port_in_use":

@@ -30,6 +30,23 @@ class Failure:
     kind: Kind
 
 
+DIES_LOADING = Failure("load", "unsupported")
+"""How most launches end that SGLang resolves, but cannot run."""
+
+
+@dataclass(frozen=True)
+class Doom:
+    """An end that SGLang's own rules foretell.
+
+    Attributes:
+        failure: Where and how.
+        error: The exception the log ends with.
+    """
+
+    failure: Failure
+    error: str
+
+
 @dataclass(frozen=True)
 class FaultPlan:
     """The faults of one launch.
@@ -43,21 +60,21 @@ class FaultPlan:
     failure: Failure | None
 
     @classmethod
-    def of(cls, profile: Profile, setup: Setup, fired: Mapping[int, int], *, doomed: bool = False) -> FaultPlan:
+    def of(cls, profile: Profile, setup: Setup, fired: Mapping[int, int], doom: Failure | None = None) -> FaultPlan:
         """Say what a launch will meet.
 
         Args:
             profile: The machine.
             setup: The launch.
             fired: How often each fault has fired in this study so far, by index in the profile.
-            doomed: Whether the engine's own rules let it die after the start.
+            doom: How the engine's own rules let it end.
         """
         due = tuple(
             (index, fault)
             for index, (when, fault) in enumerate(profile.faults)
             if when.holds(setup.values) and (fault.times is None or fired.get(index, 0) < fault.times)
         )
-        own = [own_failure(profile, setup), Failure("load", "unsupported") if doomed else None]
+        own = [own_failure(profile, setup), doom]
         return cls(due, _first([failure for failure in own if failure is not None]))
 
     def at(self, point: Point) -> tuple[tuple[int, Fault], ...]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property, lru_cache
 
 from spectune.engines.simulated import acceptance, cost_model, memory
-from spectune.engines.simulated.faults import FaultPlan
+from spectune.engines.simulated.faults import Failure, FaultPlan
 from spectune.engines.simulated.profile import Profile
 from spectune.engines.simulated.profile_schema import Fault, Kind
 from spectune.engines.simulated.randomness import Pace, acceptance_draws
@@ -43,7 +43,7 @@ class SimulatedLaunch:
         number: int = 0,
         hours: float = 0.0,
         fired: Mapping[int, int] | None = None,
-        doomed: bool = False,
+        doom: Failure | None = None,
     ) -> None:
         """Set up a launch.
 
@@ -53,10 +53,10 @@ class SimulatedLaunch:
             number: Its number in the study.
             hours: Study clock at the launch.
             fired: How often each fault has fired in the study, by index.
-            doomed: Whether SGLang's rules let it die after the start.
+            doom: How SGLang's rules let it end.
         """
         self.profile, self.setup, self.number = profile, setup, number
-        self.plan = FaultPlan.of(profile, setup, fired or {}, doomed=doomed)
+        self.plan = FaultPlan.of(profile, setup, fired or {}, doom)
         self.pace = Pace(profile.file.noise, profile.file.seed, number, hours)
         self._survivals = lru_cache(maxsize=4096)(self._computed_survivals)
 
@@ -117,6 +117,14 @@ class SimulatedLaunch:
             return []
         named = None if prompt_class == "builtin:mixed" else prompt_class
         return acceptance.unknown_names(self.profile.file.acceptance, self.setup.drafter, named)
+
+    def unlike_profile(self) -> list[str]:
+        """Return what the figures stand for where the launch asks for fewer GPUs than the profile describes."""
+        ranks, count = self.setup.ranks, self.profile.file.gpu.count
+        if ranks >= count:
+            return []
+        asked = f"{ranks} GPU" if ranks == 1 else f"{ranks} GPUs"
+        return [f"the launch asks for {asked}, but memory and speed are those of all {count} GPUs of the profile"]
 
     def fault(self, kind: Kind, request: int) -> Fault | None:
         """Return the fault of a kind that is in force for a request, by its number within the launch."""

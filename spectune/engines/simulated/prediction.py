@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from spectune.engines.simulated.faults import Failure
+from spectune.engines.simulated import memory
+from spectune.engines.simulated.faults import Doom, Failure
 from spectune.engines.simulated.launch import SimulatedLaunch
+from spectune.errors import SpectuneError
+
+FIGURES = ("accept_length", "cycle_ms", "decode_speed", "output_throughput")
 
 
 @dataclass(frozen=True)
@@ -21,6 +25,8 @@ class Prediction:
         running: Requests that run at once; fewer than asked for where the engine holds fewer.
         graph_used: Whether the target's forwards replay a CUDA graph.
         fails: Where and how the launch fails, None if it serves.
+        possible: Whether it could serve at all; where not, the figures mean nothing. A launch that meets a fault of its
+            profile would have them without the fault.
         warnings: What the profile does not know.
     """
 
@@ -31,16 +37,18 @@ class Prediction:
     running: int
     graph_used: bool
     fails: Failure | None
+    possible: bool
     warnings: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the object `--json` prints."""
-        return {"simulated": True, **asdict(self), "warnings": list(self.warnings)}
+        """Return the object `--json` prints; figures that mean nothing are null."""
+        withheld = {} if self.possible else dict.fromkeys((*FIGURES, "running", "graph_used"))
+        return {"simulated": True, **asdict(self), **withheld, "warnings": list(self.warnings)}
 
 
 def refused(reason: str) -> dict[str, Any]:
     """Return the object `--json` prints for a command that SGLang's resolver refuses."""
-    figures = dict.fromkeys(("accept_length", "cycle_ms", "decode_speed", "output_throughput"))
+    figures = dict.fromkeys(FIGURES)
     return {"simulated": True, **figures, "fails": asdict(Failure("startup", "unsupported")), "reason": reason}
 
 
@@ -54,12 +62,20 @@ def predict(
         concurrency: Requests in flight.
         context_tokens: Tokens of each of them, prompt and answer so far.
         prompt_class: Of all prompts; `builtin:mixed` for a third each of code, chat and math; None for the factor 1.
+
+    Raises:
+        SpectuneError: The launch would serve, but no request of so many tokens.
     """
+    possible = launch.plan.failure is None
+    if possible and context_tokens > launch.kv_tokens:
+        raise SpectuneError(
+            f"a request of {context_tokens} tokens cannot run: the KV cache of this launch holds {launch.kv_tokens}"
+        )
     running = launch.running(concurrency, context_tokens)
     zero = launch.fault("zero_acceptance", 1 << 30) is not None
     accept_length = 1.0 if zero else launch.accept_length(prompt_class, context_tokens)
     cycle_ms = launch.cycle_ms(running, running * context_tokens)
-    speed = 1000 * accept_length / cycle_ms if cycle_ms else float("inf")
+    speed = 1000 * accept_length / cycle_ms
     return Prediction(
         accept_length=accept_length,
         cycle_ms=cycle_ms,
@@ -68,5 +84,40 @@ def predict(
         running=running,
         graph_used=launch.graph_used(running),
         fails=launch.plan.first_decisive,
-        warnings=tuple(launch.warnings(prompt_class)),
+        possible=possible,
+        warnings=(*launch.warnings(prompt_class), *launch.unlike_profile()),
     )
+
+
+def why_failing(launch: SimulatedLaunch, doom: Doom | None) -> str:
+    """Return the reason for the first failure of a launch that has one, with its arithmetic.
+
+    Args:
+        launch: The launch.
+        doom: What SGLang's own rules foretell.
+    """
+    file, setup, failure = launch.profile.file, launch.setup, launch.plan.first_decisive
+    if failure != launch.plan.failure:
+        return "a fault of the profile"
+    if doom is not None and failure == doom.failure:
+        return doom.error
+    if setup.ranks > file.gpu.count:
+        return f"the profile has {file.gpu.count} GPUs, but the launch asks for {setup.ranks}"
+    if not memory.weights_fit(file, setup):
+        return (
+            f"the weights take {memory.weights_gb(file, setup):.1f} GB of each GPU, but mem-fraction-static "
+            f"{setup.mem_fraction:g} × {file.gpu.memory_gb:g} GB leaves {memory.static_gb(file, setup):.1f} GB for weights and KV cache"
+        )
+    return (
+        f"the CUDA graphs take {memory.graphs_gb(file, setup):.1f} GB, but (1 − mem-fraction-static "
+        f"{setup.mem_fraction:g}) × {file.gpu.memory_gb:g} GB − {file.graphs.reserve_gb:g} GB in reserve leaves {memory.graph_room_gb(file, setup):.1f} GB for them"
+    )
+
+
+def why_waiting(launch: SimulatedLaunch, running: int, context_tokens: int) -> str:
+    """Return why no more requests run at once than `running`."""
+    if running < launch.most_running:
+        return f"the KV cache holds {launch.kv_tokens} tokens, and each request has {context_tokens}"
+    if running == launch.setup.max_running:
+        return f"max-running-requests is {running}"
+    return f"a KV cache of {launch.kv_tokens} tokens is shared by {running} requests at most"

@@ -80,6 +80,10 @@ def _find(source: str) -> Path:
         return _FOLDER / f"{source}{_SUFFIX}"
     if os.path.isfile(source):  # noqa: PTH113 (Path.is_file raises on names that are too long)
         return Path(source)
+    if os.path.isdir(source):  # noqa: PTH112
+        raise SpectuneError(f"the profile '{source}' is a folder; name a profile's file in it")
+    if os.path.exists(source):  # noqa: PTH110
+        raise SpectuneError(f"the profile '{source}' is a device, pipe or socket; a profile is a plain file of YAML")
     raise SpectuneError(f"there is no profile '{source}', neither a shipped one nor a file{hint(source, names)}")
 
 

@@ -46,9 +46,18 @@ def condition_problems(document: Document, path: KeyPath, when: Mapping[str, Any
             yield document.problem(here, f"{SPECULATION} must be true or false, but got {raw!r}")
             continue
         try:
-            parse_tests(raw)
+            tests = parse_tests(raw)
         except ValueError as error:
             yield document.problem(here, f"{name}: {error}")
+            continue
+        if name == LAUNCH and not all(_counts(test.operand) for test in tests):
+            yield document.problem(
+                here, f"{LAUNCH} must be the number of a launch, from 0 on, or compare with one, but got {raw!r}"
+            )
+
+
+def _counts(operand: Value) -> bool:
+    return isinstance(operand, int) and not isinstance(operand, bool) and operand >= 0
 
 
 @cache

@@ -1,16 +1,30 @@
-"""The sections of a profile file, defaults filled in; units stand in the keys."""
+"""The sections of a profile file, defaults filled in; units stand in the keys (docs/profiles.md).
+
+Every number is bounded, generously: no profile describes a launch that never ends, or that arithmetic cannot hold.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from spectune.space.sections import Amount, Count, Flag, Listed, Positive, Section, Text
+from spectune.space.sections import Count, Flag, Listed, Positive, Section, Text
 
 SCHEMA = 1
 
-NonNegative = Annotated[float, Field(strict=True, ge=0)]
+LEAST_CYCLE_MS = 0.001
+MOST_TOGETHER = 1000.0
+"""The greatest factor on the cycle, or its inverse, of all effects at once, of all jumps, and of the drift."""
+
+
+Milliseconds = Annotated[float, Field(strict=True, ge=0, le=60_000)]
+Seconds = Annotated[float, Field(strict=True, ge=0, le=86_400)]
+Gigabytes = Annotated[float, Field(strict=True, ge=0, le=100_000)]
+Factor = Annotated[float, Field(strict=True, ge=0.01, le=100)]
+Deviation = Annotated[float, Field(strict=True, ge=0, le=1)]
+Tokens = Annotated[int, Field(strict=True, ge=1, le=10_000_000)]
 Probability = Annotated[float, Field(strict=True, ge=0, le=1)]
 Probabilities = Annotated[tuple[Probability, ...], Listed, Field(min_length=1)]
 
@@ -24,23 +38,23 @@ Kind = Literal[
 class Gpu(Section):
     """The GPUs of the machine, all alike."""
 
-    count: Positive
-    memory_gb: Amount
+    count: Annotated[int, Field(strict=True, ge=1, le=1024)]
+    memory_gb: Annotated[float, Field(strict=True, ge=1, le=10_000)]
 
 
 class StepMs(Section):
     """Milliseconds of one forward of one token on all GPUs: a replayed CUDA graph, and an eager launch."""
 
-    graph: NonNegative
-    eager: NonNegative
+    graph: Milliseconds
+    eager: Milliseconds
 
 
 class Moe(Section):
     """Experts per layer, those active for one token, and the time to read all of them."""
 
-    experts: Positive
+    experts: Annotated[int, Field(strict=True, ge=1, le=100_000)]
     active: Positive
-    expert_ms: NonNegative
+    expert_ms: Milliseconds
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
@@ -52,14 +66,14 @@ class Moe(Section):
 class Target(Section):
     """The model that is served."""
 
-    weights_gb: Amount
+    weights_gb: Annotated[float, Field(strict=True, gt=0, le=100_000)]
     step_ms: StepMs
-    token_ms: NonNegative
-    knee_tokens: Positive | None = None
-    knee_factor: NonNegative = 1.0
-    kv_ms_per_ktoken: NonNegative = 0.0
-    kv_mb_per_token: Amount
-    prefill_ktok_per_s: Amount
+    token_ms: Milliseconds
+    knee_tokens: Tokens | None = None
+    knee_factor: Annotated[float, Field(strict=True, ge=0, le=1000)] = 1.0
+    kv_ms_per_ktoken: Milliseconds = 0.0
+    kv_mb_per_token: Annotated[float, Field(strict=True, ge=0.0001, le=10_000)]
+    prefill_ktok_per_s: Annotated[float, Field(strict=True, ge=0.001, le=1_000_000)]
     moe: Moe | None = None
     verify_graph: Flag = True
 
@@ -73,9 +87,9 @@ class Target(Section):
 class Draft(Section):
     """The drafter; all drafters of a profile cost the same."""
 
-    weights_gb: NonNegative = 0.0
+    weights_gb: Gigabytes = 0.0
     step_ms: StepMs
-    token_ms: NonNegative
+    token_ms: Milliseconds
     graph: Flag = True
 
 
@@ -84,54 +98,60 @@ class AcceptanceTable(Section):
 
     default: Probabilities
     drafters: dict[str, Probabilities] = Field(default_factory=dict)
-    breadth: Amount = 0.35
-    by_class: dict[str, NonNegative] = Field(default_factory=dict)
-    context_halving_ktokens: NonNegative = 0.0
+    breadth: Annotated[float, Field(strict=True, ge=0.01, le=10)] = 0.35
+    by_class: dict[str, Annotated[float, Field(strict=True, ge=0, le=100)]] = Field(default_factory=dict)
+    context_halving_ktokens: Annotated[float, Field(strict=True, ge=0, le=1_000_000)] = 0.0
 
 
 class Graphs(Section):
     """GPU memory of captured CUDA graphs."""
 
-    mb_per_token: NonNegative = 0.5
-    reserve_gb: NonNegative = 2.0
+    mb_per_token: Annotated[float, Field(strict=True, ge=0, le=10_000)] = 0.5
+    reserve_gb: Gigabytes = 2.0
 
 
 class Startup(Section):
     """Seconds until the engine is ready."""
 
-    load_s: NonNegative
-    capture_s_per_graph: NonNegative
+    load_s: Seconds
+    capture_s_per_graph: Seconds
 
 
 class Jump(Section):
     """A lasting change of the machine: the factor on the cycle from an hour of the study on."""
 
-    at_hour: NonNegative
-    cycle: Amount
+    at_hour: Annotated[float, Field(strict=True, ge=0, le=10_000)]
+    cycle: Factor
 
 
 class SlowStart(Section):
     """The first requests of every launch, and the factor on the cycles they take part in."""
 
-    requests: Count
-    factor: Amount
+    requests: Annotated[int, Field(strict=True, ge=0, le=10_000)]
+    factor: Factor
 
 
 class Noise(Section):
     """What makes one measurement differ from the next."""
 
-    launch_sd: NonNegative = 0.0
-    window_sd: NonNegative = 0.0
-    drift_per_hour: Annotated[float, Field(strict=True, gt=-1)] = 0.0
+    launch_sd: Deviation = 0.0
+    window_sd: Deviation = 0.0
+    drift_per_hour: Annotated[float, Field(strict=True, ge=-0.5, le=1)] = 0.0
     jumps: Annotated[tuple[Jump, ...], Listed] = ()
     first_requests_slow: SlowStart = SlowStart(requests=0, factor=1.0)
+
+    @field_validator("jumps")
+    @classmethod
+    def _bounded(cls, jumps: tuple[Jump, ...]) -> tuple[Jump, ...]:
+        _check_together("jumps", [jump.cycle for jump in jumps])
+        return jumps
 
 
 class Effect(Section):
     """A factor on the cycle of launches that satisfy a condition."""
 
     when: dict[str, Any]
-    cycle: Amount
+    cycle: Factor
 
 
 class Fault(Section):
@@ -170,7 +190,7 @@ class ProfileFile(Section):
     gpu: Gpu
     target: Target
     draft: Draft
-    host_ms: NonNegative
+    host_ms: Milliseconds
     acceptance: AcceptanceTable
     graphs: Graphs = Graphs()
     startup: Startup
@@ -184,3 +204,24 @@ class ProfileFile(Section):
         if version > SCHEMA:
             raise ValueError(f"{version} is newer than what this spectune reads ({SCHEMA}); update spectune")
         return version
+
+    @field_validator("effects")
+    @classmethod
+    def _bounded(cls, effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
+        _check_together("effects", [effect.cycle for effect in effects])
+        return effects
+
+    @model_validator(mode="after")
+    def _takes_time(self) -> Self:
+        step = self.target.step_ms
+        if self.host_ms + min(step.graph, step.eager) < LEAST_CYCLE_MS:
+            raise ValueError(f"host_ms and target.step_ms must be at least {LEAST_CYCLE_MS:g} ms together")
+        return self
+
+
+def _check_together(name: str, factors: list[float]) -> None:
+    """Refuse factors that make a cycle too long, or too short, where all of them hold."""
+    longer = math.fsum(math.log(factor) for factor in factors if factor > 1)
+    shorter = -math.fsum(math.log(factor) for factor in factors if factor < 1)
+    if max(longer, shorter) > math.log(MOST_TOGETHER):
+        raise ValueError(f"all {name} together must not change the cycle by a factor of more than {MOST_TOGETHER:g}")

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from spectune.engines.simulated.command import Command, CommandRefused
 from spectune.engines.simulated.ending import Ending
-from spectune.engines.simulated.failing import Dying, EngineEnded, address_in_use
+from spectune.engines.simulated.failing import LAUNCHER_TRACEBACK, Dying, EngineEnded, address_in_use
 from spectune.engines.simulated.fault_actions import WATCHDOG_S, FaultActions
 from spectune.engines.simulated.faults import FiredInFile
 from spectune.engines.simulated.http_server import EngineHttp
@@ -60,10 +60,7 @@ def _refuse(refused: CommandRefused) -> int:
     if refused.exit_code == 2:
         sys.stderr.write(f"{_USAGE}sglang serve: error: {refused}\n")
     elif refused.exit_code == 1:
-        sys.stderr.write(
-            'Traceback (most recent call last):\n  File "launch_server.py", line 82, in <module>\n'
-            f"    run_server(server_args)\n{refused}\n"
-        )
+        sys.stderr.write(f"{LAUNCHER_TRACEBACK}{refused}\n")
     else:
         sys.stdout.write(f"{_USAGE}(the simulated engine of spectune)\n")
     return refused.exit_code
@@ -150,7 +147,7 @@ class _Engine:
             f"SIMULATED ENGINE of spectune: profile {self._launch.profile.name}, launch {self._launch.number}, {pace}. "
             "Nothing here is measured on the hardware it names."
         )
-        for note in (*self._command.notes, *self._launch.warnings()):
+        for note in (*self._command.notes, *self._launch.warnings(), *self._launch.unlike_profile()):
             self._log.launcher(note)
         self._log.launcher(f"server_args={dict(self._command.resolved)}")
         self._log.launcher(f"launch_command={shlex.join(words)}")
@@ -177,6 +174,8 @@ class _Engine:
             await web.TCPSite(runner, host, port, reuse_address=True).start()
         except OSError:
             raise EngineEnded(dying.by_refusal(address_in_use(host, port))) from None
+        except OverflowError as error:  # there is no such port; SGLang finds out as late
+            raise EngineEnded(dying.by_refusal(f"{LAUNCHER_TRACEBACK}OverflowError: {error}")) from None
         self._log.launcher(f"INFO:     Uvicorn running on http://{host}:{port} (Press CTRL+C to quit)")
 
     async def _become_ready(self) -> None:

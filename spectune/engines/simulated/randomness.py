@@ -7,7 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from spectune.engines.simulated.profile_schema import Noise
+from spectune.engines.simulated.profile_schema import MOST_TOGETHER, Noise
 
 SECONDS_PER_HOUR = 3600.0
 DRAWS = 64  # of one request in one block; a request that verifies more often goes on in the next block
@@ -47,7 +47,9 @@ class Pace:
         factors = np.exp(noise.window_sd * self._generator.standard_normal(_WINDOWS)) * self.launch_factor
         if noise.drift_per_hour or noise.jumps:
             hours = self._hours + np.arange(first, first + _WINDOWS) / SECONDS_PER_HOUR
-            factors *= (1.0 + noise.drift_per_hour) ** hours
+            with np.errstate(over="ignore"):
+                drift = (1.0 + noise.drift_per_hour) ** hours
+            factors *= np.clip(drift, 1.0 / MOST_TOGETHER, MOST_TOGETHER)
             for jump in noise.jumps:
                 factors[hours >= jump.at_hour] *= jump.cycle
         drawn: npt.NDArray[np.float64] = factors

@@ -11,6 +11,7 @@ from spectune.engines.simulated import sampling, tokens
 from spectune.engines.simulated.setup import Setup
 
 DEFAULT_NEW_TOKENS = 128
+MOST_ANSWERS = 4096  # of one request; SGLang has no such limit, but this process answers for a whole machine
 _RESERVED = 6  # tokens of the KV cache that no prompt gets
 
 
@@ -148,6 +149,7 @@ def read(body: dict[str, Any], limits: Limits, classes: tuple[str, ...]) -> Body
     if len(each) != len(prompts):
         raise BadRequest(f"there are {len(prompts)} prompts but {len(each)} sampling_params")
     samples = max(1, each[0].get("n") or 1) if each else 1
+    _few(len(prompts) * samples)
     names = _names(body.get("rid"), len(prompts), listed=listed)
     asks = []
     for ids, parameters, name in zip(prompts, each, names, strict=True):
@@ -166,6 +168,7 @@ def _prompts(body: dict[str, Any], limits: Limits) -> tuple[list[list[int]], boo
         if text is None:
             raise BadRequest("Either text, input_ids or input_embeds should be provided.")
         texts = text if isinstance(text, list) else [text]
+        _few(len(texts))
         if "" in texts:
             raise BadRequest("texts cannot be empty and tokenizer must be initialized")
         for one in texts:
@@ -175,11 +178,17 @@ def _prompts(body: dict[str, Any], limits: Limits) -> tuple[list[list[int]], boo
         raise BadRequest("input_ids cannot be empty.")
     listed = isinstance(ids[0], list)
     prompts = ids if listed else [ids]
+    _few(len(prompts))
     for prompt in prompts:
         limits.check(len(prompt) if isinstance(prompt, list) else 1)
         if not isinstance(prompt, list) or not prompt or not all(type(one) is int and one >= 0 for one in prompt):
             raise BadRequest("input_ids must be a non-empty list of token ids, or a list of such lists")
     return prompts, listed
+
+
+def _few(answers: int) -> None:
+    if answers > MOST_ANSWERS:
+        raise BadRequest(f"the simulated engine answers at most {MOST_ANSWERS} prompts at once, but got {answers}")
 
 
 def _names(rid: str | list[str] | None, prompts: int, *, listed: bool) -> list[str | None]:

@@ -82,7 +82,8 @@ class Setup:
         name = None if algorithm in (None, "NONE") else str(algorithm).upper()
         decode = resolved.get("decode_cuda_graph") or {}
         graphs = decode.get("backend") != "disabled"
-        running = int(resolved.get("max_running_requests") or MOST_RUNNING)
+        asked = resolved.get("max_running_requests")
+        running = MOST_RUNNING if asked is None else max(1, int(asked))  # less than 1 is taken for 1, as SGLang does
         steps, topk, tokens = (
             int(resolved.get(f"speculative_{field}") or 0) if name else default
             for field, default in (("num_steps", 0), ("eagle_topk", 1), ("num_draft_tokens", 1))
@@ -93,11 +94,11 @@ class Setup:
             eagle_topk=topk,
             num_draft_tokens=tokens,
             drafter=resolved.get("speculative_draft_model_path") if name else None,
-            captured=captured(decode.get("bs") or (), running) if graphs else (),
+            captured=captured([size for size in decode.get("bs") or () if size > 0], running) if graphs else (),
             mem_fraction=float(resolved["mem_fraction_static"]),
             max_running=running,
             max_tokens=int(resolved["max_total_tokens"]) if resolved.get("max_total_tokens") else None,
-            ranks=math.prod(int(resolved.get(f"{kind}_size") or 1) for kind in ("tp", "pp", "dp")),
+            ranks=math.prod(max(1, int(resolved.get(f"{kind}_size") or 1)) for kind in ("tp", "pp", "dp")),
             values=_values(resolved, decode if graphs else {}, env, name is not None, launch),
         )
 

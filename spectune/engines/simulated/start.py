@@ -41,7 +41,7 @@ def open_launch(
         number=number,
         hours=_number(env, HOURS_VARIABLE),
         fired=counted.counts(),
-        doomed=command.doom is not None,
+        doom=command.doom.failure if command.doom else None,
     )
     return command, launch, counted
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 import asyncio
 
 from spectune.engines.simulated import memory
-from spectune.engines.simulated.failing import NO_SUCH_GPU, Dying, error_of, not_enough_memory
+from spectune.engines.simulated.failing import (
+    LAUNCHER_TRACEBACK,
+    NO_SUCH_GPU,
+    Dying,
+    EngineEnded,
+    error_of,
+    not_enough_memory,
+)
 from spectune.engines.simulated.fault_actions import FaultActions
 from spectune.engines.simulated.information import Information
 from spectune.engines.simulated.log import EngineLog
@@ -26,6 +33,9 @@ class Starting:
     async def run(self) -> None:
         """Start, or die."""
         await self._faults.starting("startup")
+        doom = self._information.command.doom
+        if doom is not None and doom.failure.at == "startup":
+            raise EngineEnded(self._dying.by_refusal(LAUNCHER_TRACEBACK + doom.error))
         if self._setup.ranks > self._file.gpu.count:
             self._dying.by_scheduler(NO_SUCH_GPU, "startup")
         if not memory.weights_fit(self._file, self._setup):
@@ -52,8 +62,9 @@ class Starting:
             f"Load weight end. elapsed={seconds:.2f} s, type=Simulated, avail mem={total - weights:.2f} GB, "
             f"mem usage={weights:.2f} GB."
         )
-        if self._information.command.doom is not None:
-            self._dying.by_scheduler(self._information.command.doom, "load")
+        doom = self._information.command.doom
+        if doom is not None and doom.failure.at == "load":
+            self._dying.by_scheduler(doom.error, "load")
 
     async def _capture(self, free_gb: float) -> None:
         await self._faults.starting("capture")

@@ -91,7 +91,7 @@ def test_all_mistakes_are_told_at_once_with_their_lines() -> None:
     text = text.replace("env.NCCL_PROTO: LL", "nccl-prato: LL").replace('">64"', '">many"')
     found = problems(text)
     for line, part in (
-        (4, "gpu.memory_gb must be more than 0.0, but got -96"),
+        (4, "gpu.memory_gb must be at least 1.0, but got -96"),
         (8, "token_ms must be finite"),
         (14, "active experts (999) cannot be more than there are (384)"),
         (15, "unknown key 'verify_graf' in target; did you mean 'verify_graph'?"),
