@@ -103,14 +103,15 @@ def why_failing(launch: SimulatedLaunch, doom: Doom | None) -> str:
         return doom.error
     if setup.ranks > file.gpu.count:
         return f"the profile has {file.gpu.count} GPUs, but the launch asks for {setup.ranks}"
+    fraction, total = setup.mem_fraction, file.gpu.memory_gb
     if not memory.weights_fit(file, setup):
         return (
             f"the weights take {memory.weights_gb(file, setup):.1f} GB of each GPU, but mem-fraction-static "
-            f"{setup.mem_fraction:g} × {file.gpu.memory_gb:g} GB leaves {memory.static_gb(file, setup):.1f} GB for weights and KV cache"
+            f"{fraction:g} × {total:g} GB leaves {memory.static_gb(file, setup):.1f} GB for weights and KV cache"
         )
     return (
-        f"the CUDA graphs take {memory.graphs_gb(file, setup):.1f} GB, but (1 − mem-fraction-static "
-        f"{setup.mem_fraction:g}) × {file.gpu.memory_gb:g} GB − {file.graphs.reserve_gb:g} GB in reserve leaves {memory.graph_room_gb(file, setup):.1f} GB for them"
+        f"the CUDA graphs take {memory.graphs_gb(file, setup):.1f} GB, but (1 − mem-fraction-static {fraction:g}) × "
+        f"{total:g} GB − {file.graphs.reserve_gb:g} GB in reserve leaves {memory.graph_room_gb(file, setup):.1f} GB"
     )
 
 
