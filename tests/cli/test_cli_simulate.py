@@ -49,6 +49,51 @@ def test_where_a_launch_would_fail() -> None:
     argv = [word if word != "0.85" else "0.5" for word in ARGV]
     answer = json.loads(predict(*LOAD, "--json", "--", *argv).stdout)
     assert answer["fails"] == {"at": "startup", "kind": "oom"}
+    assert answer["decode_speed"] is answer["output_throughput"] is answer["cycle_ms"] is None
+    (line,) = predict(*LOAD, "--", *argv).stdout.splitlines()
+    assert line == (
+        "simulated on kimi-k2.5-pcie: the launch fails at startup, oom: the weights take 74.4 GB of each GPU, but "
+        "mem-fraction-static 0.5 × 96 GB leaves 48.0 GB for weights and KV cache"
+    )
+
+
+def test_graphs_that_do_not_fit() -> None:
+    words = ["0.97" if word == "0.85" else word for word in ARGV]
+    answer = json.loads(predict(*LOAD, "--json", "--", *words).stdout)
+    assert answer["fails"] == {"at": "capture", "kind": "oom"}
+    assert "(1 − mem-fraction-static 0.97) × 96 GB − 2 GB in reserve leaves 0.9 GB" in answer["reason"]
+
+
+def test_a_fault_of_the_profile_is_told_before_the_figures(tmp_path: Path) -> None:
+    shipped = json.loads(spectune("profiles", "--json").stdout)[0]["file"]
+    profile = tmp_path / "p.yaml"
+    text = Path(shipped).read_text("utf-8")
+    profile.write_text(text + "faults:\n  - {when: {}, at: bench, kind: hang}\n", encoding="utf-8")
+    first, second, *figures = predict(*LOAD, "--", *ARGV, profile=str(profile)).stdout.splitlines()
+    assert first.endswith("the launch fails at bench, hang: a fault of the profile")
+    assert second == "without this fault it would give:"
+    assert any(line.startswith("decode_speed       82.") for line in figures)
+
+
+def test_requests_that_do_not_fit_the_cache_are_not_predicted() -> None:
+    ran = predict("--concurrency", "1", "--context-tokens", "1000000", "--", *ARGV)
+    assert ran.returncode == 2
+    assert "a request of 1000000 tokens cannot run: the KV cache of this launch holds 103214" in ran.stderr
+    assert ran.stdout == ""
+
+
+def test_why_fewer_requests_run_is_told() -> None:
+    load = ("--concurrency", "64", "--context-tokens", "100000")
+    assert "1 of 64 requests running (the KV cache holds" in predict(*load, "--", *ARGV).stdout
+    words = ("--concurrency", "64", "--context-tokens", "10", "--", *ARGV, "--max-running-requests")
+    assert "4 of 64 requests running (max-running-requests is 4)" in predict(*words, "4").stdout
+    assert "1 of 64 requests running (max-running-requests is 1)" in predict(*words, "0").stdout  # as SGLang takes it
+
+
+def test_figures_of_all_gpus_are_called_so() -> None:
+    ran = predict(*LOAD, "--", *ARGV, "--tp-size", "2")
+    assert "the launch asks for 2 GPUs, but memory and speed are those of all 8 GPUs of the profile" in ran.stderr
+    assert "GPU" not in predict(*LOAD, "--", *ARGV).stderr
 
 
 def test_what_sglang_s_resolver_refuses_is_a_failure_of_the_launch() -> None:
@@ -66,6 +111,26 @@ def test_what_dies_after_the_start_is_a_failure_too() -> None:
     assert answer["fails"] == {"at": "load", "kind": "unsupported"}
     answer = json.loads(predict(*LOAD, "--json", "--", *ARGV, "--tp-size", "16").stdout)
     assert answer["fails"] == {"at": "startup", "kind": "crash"}
+    assert answer["reason"] == "the profile has 8 GPUs, but the launch asks for 16"
+    answer = json.loads(predict(*LOAD, "--json", "--", *ARGV, "--port", "99999").stdout)
+    assert answer["fails"] == {"at": "ready", "kind": "crash"}
+    answer = json.loads(predict(*LOAD, "--json", "--", *ARGV, "--tp-size", "0").stdout)
+    assert answer["fails"] == {"at": "startup", "kind": "unsupported"}
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (("--port", "99999"), "OverflowError: bind(): port must be 0-65535."),
+        (("--tp-size", "0"), "IndexError: list index out of range"),
+        (("--tp-size", "-1"), "IndexError: list index out of range"),
+    ],
+)
+def test_a_launch_that_cannot_live_ends_as_sglang_s(words: tuple[str, ...], error: str) -> None:
+    ran = spectune("simulate", "--profile", "kimi-k2.5-pcie", "--time-scale", "0.001", "--", *ARGV, *words)
+    assert ran.returncode == 1
+    assert ran.stderr.splitlines()[-1] == error
+    assert ran.stderr.count("Traceback") == 1  # SGLang's own words
 
 
 def test_unknown_names_are_warned_about() -> None:
@@ -134,6 +199,12 @@ def test_the_profiles_say_where_their_numbers_come_from() -> None:
     assert [line.split()[0] for line in lines[:5]] == ["profile", *sorted(one["name"] for one in listed)]
     assert lines[1].split() == ["kimi-k2.5-pcie", "8", "96", "GB"]
     assert "Reported by the team" in text
+    assert "kimi-k2.5-pcie (the default): " in text
+    assert [one["name"] for one in listed if one["default"]] == ["kimi-k2.5-pcie"]
+    for one in listed:
+        assert Path(one["file"]).is_file()
+        assert one["file"] in lines
+    assert "docs/profiles.md" in lines[-1]
 
 
 def test_the_program_takes_sglang_s_arguments() -> None:

@@ -9,6 +9,7 @@ import yaml
 from simulated_samples import PLAIN, a_profile
 
 from spectune.engines.simulated.profile import load_profile, parse_profile, shipped_profiles
+from spectune.engines.simulated.randomness import Pace
 from spectune.errors import InputProblems, SpectuneError
 
 FULL = """\
@@ -118,6 +119,21 @@ def test_all_mistakes_are_told_at_once_with_their_lines() -> None:
         ("schema: 1", "schema: 2", "newer than what this spectune reads"),
         ("drift_per_hour: 0.0", "drift_per_hour: .inf", "must be finite"),
         ("seed: 0", "seed: 1.5", "whole number"),
+        ("graph: 10.92", "graph: 1.0e+308", "target.step_ms.graph must be at most 60,000, but got 1e+308"),
+        ("token_ms: 0.29", "token_ms: 1.0e+308", "target.token_ms must be at most 60,000"),
+        ("launch_sd: 0.008", "launch_sd: 300", "noise.launch_sd must be at most 1"),
+        ("{requests: 4, factor: 3.0}", "{requests: 1000000000, factor: 3.0}", "requests must be at most 10,000"),
+        ("{requests: 4, factor: 3.0}", "{requests: 4, factor: 1.0e+6}", "factor must be at most 100"),
+        ("count: 8", "count: 100000000", "gpu.count must be at most 1,024"),
+        ("kv_mb_per_token: 0.07", "kv_mb_per_token: 1.0e-300", "kv_mb_per_token must be at least 0.0001"),
+        ("cycle: 0.97", "cycle: 1.0e-9", "effects[1].cycle must be at least 0.01"),
+        ("drift_per_hour: 0.0", "drift_per_hour: 1.0e+9", "drift_per_hour must be at most 1"),
+        ("jumps: [", "jumps: [{at_hour: 1, cycle: 90.0}, {at_hour: 2, cycle: 90.0}, ", "all jumps together"),
+        ("{launch: 3}", "{launch: x}", "launch must be the number of a launch, from 0 on, or compare with one"),
+        ("{launch: 3}", "{launch: -3}", "launch must be the number of a launch"),
+        ("{launch: 3}", "{launch: [1, true]}", "launch must be the number of a launch"),
+        ("{launch: 3}", '{launch: ">=-1"}', "launch must be the number of a launch"),
+        ("{launch: 3}", "{launch: unset}", "launch must be the number of a launch"),
     ],
 )
 def test_single_mistakes(old: str, new: str, message: str) -> None:
@@ -125,6 +141,28 @@ def test_single_mistakes(old: str, new: str, message: str) -> None:
     found = problems(FULL.replace(old, new))
     assert len(found) == 1
     assert message in found[0]
+
+
+def test_a_cycle_takes_time() -> None:
+    text = FULL.replace("graph: 10.92, eager: 29.0", "graph: 0, eager: 29").replace("host_ms: 1.2", "host_ms: 0")
+    (found,) = problems(text)
+    assert "host_ms and target.step_ms must be at least 0.001 ms together" in found
+
+
+def test_many_effects_do_not_multiply_without_bounds() -> None:
+    many = "effects:\n" + "  - {when: {env.NCCL_PROTO: LL}, cycle: 50}\n" * 3
+    (found,) = problems(FULL.replace("effects:\n", many))
+    assert "all effects together must not change the cycle by a factor of more than 1000" in found
+
+
+def test_a_drift_ends_somewhere() -> None:
+    noise = a_profile(noise={"drift_per_hour": 1.0}).file.noise
+    assert Pace(noise, 0, 0, 1e6).factor(0) == 1000.0
+
+
+def test_launches_may_be_compared() -> None:
+    for text in ('">2"', "[1, 2]", '"!=0"'):
+        assert parse_profile(FULL.replace("{launch: 3}", f"{{launch: {text}}}"), Path("p.yaml")).faults
 
 
 @pytest.mark.parametrize("key", ["name", "source", "gpu", "target", "draft", "host_ms", "acceptance", "startup"])
@@ -142,5 +180,9 @@ def test_names_and_files(tmp_path: Path) -> None:
     file = tmp_path / "own.yaml"
     file.write_text(FULL)
     assert load_profile(file).name == "full"
+    with pytest.raises(SpectuneError, match="is a folder; name a profile's file in it"):
+        load_profile(tmp_path)
+    with pytest.raises(SpectuneError, match="'/dev/zero' is a device, pipe or socket"):
+        load_profile("/dev/zero")
     with pytest.raises(SpectuneError, match=r"did you mean 'kimi-k2\.5-pcie'"):
         load_profile("kimi-k2.5-pci")
