@@ -27,7 +27,7 @@ from spectune.engines.simulated.requests import Limits
 from spectune.engines.simulated.scheduler_statistics import Statistics
 from spectune.engines.simulated.start import open_launch
 from spectune.engines.simulated.virtual import ClosedLoop, VirtualEngine
-from spectune.engines.simulated.virtual_level import VirtualLevel
+from spectune.engines.simulated.virtual_level import VirtualLevel, VirtualRequest
 from spectune.engines.simulated.workers import worker_environment
 from spectune.machine import Difference
 from spectune.search.feed import PromptFeed
@@ -38,6 +38,8 @@ PROMPTS_READ = 96  # of the workload: the lengths and classes that stand for all
 FEWEST_REQUESTS = 16
 CRASHED, KILLED = 1, -9
 CANARY_PATIENCE_S = 60.0
+PROBE_TOKENS = 4  # of the generation that shows that an engine is ready
+UNANSWERED = frozenset({"hang", "http_500"})  # of an engine that lives
 
 
 class VirtualLaunch:
@@ -77,13 +79,14 @@ class VirtualLaunch:
         slow = sum(fault.kind == "slow_start" and fault.at in STARTING for _, fault in self._launch.plan.due)
         wanted = startup.load_s * (1 + SLOW_START_FACTOR * slow)
         wanted += startup.capture_s_per_graph * len(self._launch.setup.captured)
-        failure = self._reach(POINTS[: POINTS.index("warmup")])
+        failure = self._reach(POINTS[: POINTS.index("bench")])  # the first generation asked for is a part of warming up
         self._started_s = min(wanted, timeout_s)
-        if (failure is not None and failure.kind == "hang") or wanted > timeout_s:
+        if (failure is not None and failure.kind in UNANSWERED) or wanted > timeout_s:
             self._started_s = timeout_s
             raise StartupTimeout(timeout_s, self.log_tail(1 << 16), "it does not answer")
         if failure is not None:
             raise self._dead_of(failure)
+        self._engine.serve(ClosedLoop(1, 1, PROBE_TOKENS, PROBE_TOKENS), until="warmup")
         limits = Limits(CONTEXT, self._launch.kv_tokens)
         information = Information(self._command, self._launch, self._words, limits, {"total": self._started_s})
         return information.server(Statistics(1), host="", port=0)
@@ -94,7 +97,7 @@ class VirtualLaunch:
         """Serve a closed loop, twice as long each time, until the live client would have ended it."""
         assert not plan.arrivals.open, "virtual time serves closed loops"
         says("serving in virtual time")
-        failure = self._reach(("warmup", "bench"))
+        failure = self._reach(("bench",))
         if failure is not None:
             return self._failed(failure, plan)
         sample = prompts.ahead(PROMPTS_READ)
@@ -116,15 +119,29 @@ class VirtualLaunch:
         self,
         prompts: Sequence[TokenizedPrompt],
         *,
-        together: bool,  # noqa: ARG002 (it makes no difference)
+        together: bool,
         temperature: float = 0.0,
     ) -> list[Answer]:
         """Answer as the served form would: the same to a prompt under every configuration, unless a fault says so."""
-        failure = self._reach(("warmup", "bench"))
-        if failure is not None and failure.kind not in {"hang", "http_500"}:
+        failure = self._reach(("bench",))
+        if failure is not None and failure.kind in UNANSWERED:
+            self._engine.clock_s += CANARY_PATIENCE_S if failure.kind == "hang" else 0.0
+            return [
+                Answer(prompt.prompt.prompt_id, (), error=_error_of(failure, CANARY_PATIENCE_S)) for prompt in prompts
+            ]
+        if failure is not None:
             self._dead_of(failure)
             return []
-        return [self._answer(number, prompt, failure, temperature) for number, prompt in enumerate(prompts)]
+        level = self._engine.serve(
+            ClosedLoop(
+                concurrency=len(prompts) if together else 1,
+                requests=len(prompts),
+                prompt_tokens=_mean_length(prompts),
+                output_tokens=OUTPUT_TOKENS,
+            )
+        )
+        served = zip(range(level.first, level.first + len(prompts)), prompts, level.requests(), strict=True)
+        return [self._answer(number, prompt, request, temperature) for number, prompt, request in served]
 
     def workers(self, title: str) -> list[Mapping[str, str]]:  # noqa: ARG002 (there are no others)
         """Return what each worker would have been given."""
@@ -163,17 +180,13 @@ class VirtualLaunch:
         """Return the end of what a server would have said."""
         return "\n".join(self._log)[-max_bytes:]
 
-    def _answer(self, number: int, prompt: TokenizedPrompt, failure: Failure | None, temperature: float) -> Answer:
-        name, launch = prompt.prompt.prompt_id, self._launch
-        if failure is not None:
-            return Answer(name, (), error=_error_of(failure, CANARY_PATIENCE_S))
-        ids = tuple(islice(tokens.reply(prompt.input_ids, launch.variant(number, temperature)), OUTPUT_TOKENS))
-        if not launch.setup.speculative:
-            return Answer(name, ids)
-        accepting = launch.fault("zero_acceptance", number) is None
-        length = launch.accept_length(prompt.prompt.prompt_class, len(prompt.input_ids)) if accepting else 1.0
-        verifies = max(1, round(len(ids) / length))
-        return Answer(name, ids, verifies, round(verifies * (length - 1.0)))
+    def _answer(self, number: int, prompt: TokenizedPrompt, request: VirtualRequest, temperature: float) -> Answer:
+        name = prompt.prompt.prompt_id
+        if request.error is not None:
+            return Answer(name, (), error=request.error)
+        variant = self._launch.variant(number, temperature)
+        ids = tuple(islice(tokens.reply(prompt.input_ids, variant), OUTPUT_TOKENS))
+        return Answer(name, ids, request.spec_verify_ct, request.spec_num_correct_drafts)
 
     def _reach(self, points: Iterable[str]) -> Failure | None:
         """Pass through points of the launch, counting their faults, up to the first that ends it."""
@@ -196,7 +209,7 @@ class VirtualLaunch:
 
     def _failed(self, failure: Failure, plan: LevelPlan) -> LevelRun:
         """Return a level of which nothing comes."""
-        if failure.kind not in {"hang", "http_500"}:
+        if failure.kind not in UNANSWERED:
             self._dead_of(failure)
             return LevelRun((), None, "stopped", warmup_converged=False, client_cpu=0.0, wall_s=0.0)
         hangs = failure.kind == "hang"
@@ -220,10 +233,14 @@ def _loop(plan: LevelPlan, sample: list[TokenizedPrompt], requests: int) -> Clos
     return ClosedLoop(
         concurrency=plan.arrivals.most_in_flight,
         requests=requests,
-        prompt_tokens=round(sum(len(prompt.input_ids) for prompt in sample) / len(sample)),
+        prompt_tokens=_mean_length(sample),
         output_tokens=max(2, plan.sampling.output_tokens),
         classes=tuple(prompt.prompt.prompt_class for prompt in sample),
     )
+
+
+def _mean_length(prompts: Sequence[TokenizedPrompt]) -> int:
+    return round(sum(len(prompt.input_ids) for prompt in prompts) / len(prompts))
 
 
 def _as_measured(plan: LevelPlan, level: VirtualLevel, give_up: GiveUp | None) -> LevelRun | None:

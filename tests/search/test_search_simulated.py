@@ -113,7 +113,8 @@ def test_a_fault_that_fires_once_in_a_study_spares_the_next_launch(tmp_path: Pat
         ("startup", "oom", "memory"), ("capture", "oom", "memory"), ("startup", "unsupported", "unsupported"),
         ("load", "crash", "crash"), ("ready", "nccl", "nccl"), ("startup", "port_in_use", "port_in_use"),
         ("load", "hang", "startup_timeout"), ("warmup", "crash", "crash"), ("bench", "oom", "memory"),
-        ("bench", "hang", "hang"), ("bench", "http_500", "crash"),
+        ("bench", "hang", "hang"), ("bench", "http_500", "crash"), ("load", "http_500", "startup_timeout"),
+        ("warmup", "http_500", "startup_timeout"), ("warmup", "hang", "startup_timeout"),
     ],
 )  # fmt: skip
 def test_faults_in_virtual_time_end_in_the_class_of_their_words(
@@ -254,3 +255,14 @@ def test_another_engine_for_a_study_is_refused_before_anything_is_installed(tmp_
     assert done.returncode == 2
     assert "begun with another search space or engine" in done.stderr
     assert "install" not in done.stderr
+
+
+def test_slow_first_requests_are_over_before_the_first_level_in_both_forms(tmp_path: Path) -> None:
+    slow = {"noise": {"launch_sd": 0.0, "window_sd": 0.0, "first_requests_slow": {"requests": 4, "factor": 5.0}}}
+    for virtual in (True, False):
+        folder = tmp_path / str(virtual)
+        folder.mkdir()
+        record = launch(write(folder, virtual=virtual, profile=slow), chain(3))
+        (one, _) = record.levels
+        assert one.cycle_ms.est < 2 * one.decode_cycle_ms, virtual
+        assert one.cycle_ms.est < 8.0, "five times as slow it takes 16 ms"

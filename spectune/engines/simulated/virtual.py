@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from spectune.engines.simulated.faults import Failure
+from spectune.engines.simulated.faults import POINTS, Failure
 from spectune.engines.simulated.launch import SimulatedLaunch
+from spectune.engines.simulated.profile_schema import Point
 from spectune.engines.simulated.randomness import DRAWS, acceptance_draws
 from spectune.engines.simulated.virtual_level import VirtualLevel
 from spectune.errors import SpectuneError
@@ -61,13 +62,17 @@ class VirtualEngine:
         kept = {"partial_failure", "garbage_output"}
         return None if first is None or first.kind in kept or first.at == "shutdown" else first
 
-    def serve(self, loop: ClosedLoop) -> VirtualLevel:
+    def serve(self, loop: ClosedLoop, *, until: Point = "bench") -> VirtualLevel:
         """Serve a closed loop to its last request.
+
+        Args:
+            loop: What is asked.
+            until: The point of the launch that it is a part of; failures at later ones do not concern it.
 
         Raises:
             SpectuneError: The launch fails, or a request does not fit into the KV cache.
         """
-        if self.failure is not None:
+        if self.failure is not None and POINTS.index(self.failure.at) <= POINTS.index(until):
             raise SpectuneError(f"the simulated launch fails: {self.failure.kind} at {self.failure.at}")
         tokens = loop.prompt_tokens + loop.output_tokens
         if tokens > self.launch.kv_tokens:
