@@ -264,5 +264,4 @@ def test_slow_first_requests_are_over_before_the_first_level_in_both_forms(tmp_p
         folder.mkdir()
         record = launch(write(folder, virtual=virtual, profile=slow), chain(3))
         (one, _) = record.levels
-        assert one.cycle_ms.est < 2 * one.decode_cycle_ms, virtual
-        assert one.cycle_ms.est < 8.0, "five times as slow it takes 16 ms"
+        assert one.cycle_ms.est < 8.0, (virtual, "five times as slow it takes 16 ms")
