@@ -15,7 +15,7 @@ import argparse
 import json
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -121,7 +121,7 @@ def served(launch: SimulatedLaunch, load: int, seconds: float) -> tuple[list[Req
     requests = 4 * load
     while True:
         loop = ClosedLoop(load, requests, PROMPT_TOKENS, OUTPUT_TOKENS, CLASSES)
-        records = [RequestRecord(**asdict(request)) for request in VirtualEngine(launch).serve(loop).requests()]
+        records = VirtualEngine(launch).serve(loop).requests()
         full_until = sorted(record.end_s for record in records)[-load]
         if full_until >= seconds:
             return records, full_until

@@ -19,7 +19,7 @@ ALLOWED = {
     "serving": {"machine"},
     "bench": set(),
     "analysis": {"bench"},
-    "engines": {"space", "serving", "machine"},
+    "engines": {"space", "serving", "machine", "bench"},
     "search": {"space", "machine", "serving", "bench", "analysis", "engines"},
     "export": {"analysis", "search", "engines", "space"},
     "report": {"machine", "analysis", "search", "engines", "space", "export"},

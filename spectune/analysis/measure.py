@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from spectune.analysis.acceptance import context_bucket, position_acceptance, sum_histograms
-from spectune.analysis.common_swings import common_swings
 from spectune.analysis.estimate import Estimate, Floats, batch_means, bootstrap
+from spectune.analysis.joint_swings import joint_swings
 from spectune.analysis.level_notes import Doubts, the_first
 from spectune.analysis.measurement import LevelMeasurement
 from spectune.analysis.open_loop import flow
@@ -63,7 +63,7 @@ def measure_level(
     classes = [share.record.prompt_class for share in decoding]
     contexts = [context_bucket(share.record) for share in decoding]
     accept_length = _accept_length(rows, classes, seed)
-    swings = common_swings(decoding, measured_s)
+    swings = joint_swings(decoding, measured_s)
     decode_speed = swings.widen(bootstrap(lambda sums: sums[..., 0] / sums[..., 1], rows, classes, seed=seed))
     cycle_ms = swings.widen(bootstrap(_cycle_ms, rows, classes, seed=seed))
     decode_cycle_ms = _decode_cycle(rows, classes, seed)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
@@ -27,7 +26,7 @@ from spectune.engines.simulated.requests import Limits
 from spectune.engines.simulated.scheduler_statistics import Statistics
 from spectune.engines.simulated.start import open_launch
 from spectune.engines.simulated.virtual import ClosedLoop, VirtualEngine
-from spectune.engines.simulated.virtual_level import VirtualLevel, VirtualRequest
+from spectune.engines.simulated.virtual_level import VirtualLevel
 from spectune.engines.simulated.workers import worker_environment
 from spectune.machine import Difference
 from spectune.search.feed import PromptFeed
@@ -180,7 +179,7 @@ class VirtualLaunch:
         """Return the end of what a server would have said."""
         return "\n".join(self._log)[-max_bytes:]
 
-    def _answer(self, number: int, prompt: TokenizedPrompt, request: VirtualRequest, temperature: float) -> Answer:
+    def _answer(self, number: int, prompt: TokenizedPrompt, request: RequestRecord, temperature: float) -> Answer:
         name = prompt.prompt.prompt_id
         if request.error is not None:
             return Answer(name, (), error=request.error)
@@ -245,10 +244,6 @@ def _mean_length(prompts: Sequence[TokenizedPrompt]) -> int:
 
 def _as_measured(plan: LevelPlan, level: VirtualLevel, give_up: GiveUp | None) -> LevelRun | None:
     """Return what the load client would have made of a level; None when it was too short for that."""
-    records = [RequestRecord(**_fields(request)) for request in level.requests()]
+    records = level.requests()
     ends = sorted(record.end_s for record in records)
     return replay(plan, records, full_until_s=ends[len(records) - plan.arrivals.most_in_flight], give_up=give_up)
-
-
-def _fields(request: Any) -> dict[str, Any]:
-    return {field.name: getattr(request, field.name) for field in dataclasses.fields(request)}

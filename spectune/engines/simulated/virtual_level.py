@@ -8,31 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from spectune.bench.records import RequestRecord
+
 if TYPE_CHECKING:
     from spectune.engines.simulated.virtual import ClosedLoop
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class VirtualRequest:
-    """One request; the fields are those of `bench`'s request record, times in seconds since the level's start."""
-
-    prompt_id: str
-    prompt_class: str
-    prompt_tokens: int
-    output_tokens: int
-    cached_tokens: int
-    sent_s: float
-    first_token_s: float | None
-    end_s: float
-    chunks: tuple[tuple[float, int], ...]
-    spec_verify_ct: int
-    spec_num_correct_drafts: int
-    spec_correct_drafts_histogram: tuple[int, ...]
-    finish_reason: str | None
-    error: str | None
 
 
 @dataclass(frozen=True)
@@ -112,7 +94,7 @@ class VirtualLevel:
         times = np.concatenate([firsts, self.cycle_ends_s[cycle]]) - self.began_s
         return times, np.concatenate([np.ones(len(firsts), np.int64), news])
 
-    def requests(self) -> list[VirtualRequest]:
+    def requests(self) -> list[RequestRecord]:
         """Return a record per request, in the order they were sent."""
         sent = self._sent_s()
         return [self._request(index, sent[index]) for index in range(self.loop.requests)]
@@ -133,14 +115,14 @@ class VirtualLevel:
         later: list[float] = ends[: max(0, self.loop.requests - self.loop.concurrency)].tolist()
         return [0.0] * min(self.loop.requests, self.loop.concurrency) + later
 
-    def _request(self, index: int, sent_s: float) -> VirtualRequest:
+    def _request(self, index: int, sent_s: float) -> RequestRecord:
         start, cycles = int(self.starts[index]), int(self.cycles[index])
         times = (self.cycle_ends_s[start : start + cycles] - self.began_s).tolist()
         first_s = float(self.cycle_begins_s[start] - self.began_s)
         correct = self.correct[index, :cycles]
         histogram = np.bincount(correct).tolist() if self.depth else []
         aborted = bool(self.aborted[index])
-        return VirtualRequest(
+        return RequestRecord(
             prompt_id=str(self.first + index),
             prompt_class=self.class_of(index),
             prompt_tokens=self.loop.prompt_tokens,

@@ -6,8 +6,8 @@ from analysis_records import made_record
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectune.analysis.common_swings import CommonSwings, common_swings
 from spectune.analysis.estimate import Estimate
+from spectune.analysis.joint_swings import CommonSwings, joint_swings
 from spectune.analysis.measure import measure_level
 from spectune.analysis.steady import shares
 
@@ -29,7 +29,7 @@ def together(rng, *, requests=16, swing=0.0, jitter=0.0):
 
 
 def swings(records):
-    return common_swings(shares(records, (0.0, LENGTH_S)), (0.0, LENGTH_S))
+    return joint_swings(shares(records, (0.0, LENGTH_S)), (0.0, LENGTH_S))
 
 
 def test_an_even_pace_swings_not_at_all():

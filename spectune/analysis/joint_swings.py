@@ -37,7 +37,7 @@ class CommonSwings:
         )
 
 
-def common_swings(decoding: Sequence[Share], steady_s: tuple[float, float]) -> CommonSwings:
+def joint_swings(decoding: Sequence[Share], steady_s: tuple[float, float]) -> CommonSwings:
     """Estimate them from the requests of a level.
 
     The variance of a ratio clustered in two ways is that between requests, plus that between blocks of time, minus that
