@@ -96,7 +96,7 @@ class ModelReader:
         elif self.elsewhere:
             where = "is a path of the container"
         else:
-            message = f"{shown}: there is no such folder here; SGLang would take it for a name on the hub"
+            message = f"{shown}: there is no such folder here, and no launch starts on a machine that has none"
             return Finding("model-unknown", "warning", message, f"give the right folder; without it, {ASSUMED}")
         advice = f"give a folder with the model's config.json; without it, {ASSUMED}"
         return Finding("model-unknown", "warning", f"{shown} {where}: its config.json was not seen", advice)
