@@ -8,15 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from spectune.analysis.comparison import Comparison
-from spectune.analysis.estimate import Estimate, ratio
-from spectune.analysis.measurement import LevelMeasurement
+from spectune.analysis.estimate import Estimate
 from spectune.search.exclusions import learned
-from spectune.search.outcome import Evidence, comparisons, weigh
+from spectune.search.figures import measured
+from spectune.search.outcome import Evidence, weigh
 from spectune.search.plan import Stop
 from spectune.search.records import SCHEMA, Role, Seconds, Status, TrialRecord
 from spectune.search.sentence import seen_in_search, sentence, words
-from spectune.search.speeds import by_candidate, system_values
 from spectune.search.timeline import Timeline, causes
 from spectune.space import Candidate, SearchSpace
 
@@ -109,74 +107,18 @@ def _relative(log_change: Estimate) -> Estimate:
 
 
 def _candidates(evidence: Evidence, space: SearchSpace) -> Iterable[dict[str, Any]]:
-    compared = {(c.candidate_id, c.level): c for c in comparisons(evidence.by_level)}
-    groups = by_candidate(evidence.records)
-    for candidate, group in groups.items():
-        twin = next((g for c, g in groups.items() if not c.speculative and _same_mode(c, candidate)), [])
-        for name in space.workload.level_names:
-            levels = [level for record in group if (level := record.level(name)) is not None]
-            if not levels:
-                continue
-            row = {
-                "candidate_id": candidate.candidate_id,
-                "label": space.label(candidate),
-                "trials": [record.trial for record in group],
-                "num_steps": candidate.num_steps,
-                "level": name,
-                "confirmed": any(record.role is Role.CONFIRM for record in group),
-            }
-            same_mode = [level for record in twin if (level := record.level(name)) is not None]
-            comparison = compared.get((candidate.candidate_id, name))
-            yield row | {"class": "all"} | _figures(levels, comparison, same_mode if candidate.speculative else [])
-            for prompt_class in sorted(levels[0].accept_length_by_class) if candidate.speculative else ():
-                found = [x.accept_length_by_class.get(prompt_class) for x in levels]
-                length = _mean([estimate for estimate in found if estimate is not None])
-                yield row | {"class": prompt_class, "accept_length": length.to_json()}
-
-
-def _same_mode(one: Candidate, other: Candidate) -> bool:
-    """Whether two candidates differ in nothing but speculation."""
-    return system_values(one) == system_values(other)
-
-
-def _figures(
-    levels: Sequence[LevelMeasurement], comparison: Comparison | None, same_mode: Sequence[LevelMeasurement]
-) -> dict[str, Any]:
-    """Return a candidate's figures at a level, means over its launches that fit together exactly.
-
-    Speeds are geometric means, as the speedup is; cycle = accept length / speed and break-even = accept length /
-    speedup follow, so that baseline speed × cycle is the break-even.
-    """
-    length = _mean([level.accept_length for level in levels])
-    speed = _geometric_mean([level.decode_speed for level in levels])
-    cycle = ratio(length, speed).scaled(1000.0)
-    figures: dict[str, Any] = {
-        "accept_length": length.to_json(),
-        "decode_speed": speed.to_json(),
-        "output_throughput": _geometric_mean([level.output_throughput for level in levels]).to_json(),
-        "cycle_ms": cycle.to_json(),
-        "same_mode_ratio": speed.est / _geometric_mean([x.decode_speed for x in same_mode]).est if same_mode else None,
-    }
-    if comparison is None:
-        return figures | {"speedup": None, "baseline_speed": None, "break_even": None, "verdict": None}
-    speedup = comparison.judged
-    return figures | {
-        "speedup": speedup.to_json(),
-        "baseline_speed": speed.est / speedup.est,
-        "break_even": ratio(length, speedup).to_json(),
-        "verdict": comparison.verdict,
-    }
-
-
-def _mean(estimates: Sequence[Estimate]) -> Estimate:
-    """Return the mean of a figure over launches, inside the widest of their intervals."""
-    mean = math.fsum(e.est for e in estimates) / len(estimates)
-    return Estimate.around(mean, min(e.lo for e in estimates), max(e.hi for e in estimates))
-
-
-def _geometric_mean(estimates: Sequence[Estimate]) -> Estimate:
-    mean = math.exp(math.fsum(math.log(e.est) for e in estimates) / len(estimates))
-    return Estimate.around(mean, min(e.lo for e in estimates), max(e.hi for e in estimates))
+    for found in measured(evidence, space):
+        row = {
+            "candidate_id": found.candidate.candidate_id,
+            "label": space.label(found.candidate),
+            "trials": [record.trial for record in found.launches],
+            "num_steps": found.candidate.num_steps,
+            "level": found.level,
+            "confirmed": any(record.role is Role.CONFIRM for record in found.launches),
+        }
+        yield row | {"class": "all"} | found.figures.to_json()
+        for prompt_class, length in found.of_classes().items():
+            yield row | {"class": prompt_class, "accept_length": length.to_json()}
 
 
 def _representative(records: Sequence[TrialRecord], candidate: Candidate | None) -> TrialRecord | None:

@@ -1,0 +1,34 @@
+"""Whether speculation pays in a study, why it is not faster, and what would make it faster. Pure."""
+
+from spectune.analysis.why.result import (
+    BreakEvenOfStudy,
+    BreakEvenRow,
+    CycleParts,
+    Discrepancy,
+    LoadLimit,
+    LostSpeed,
+    Needed,
+    Pays,
+    VerifyAlone,
+    Waterfall,
+    WaterfallStep,
+)
+from spectune.analysis.why.what_if_result import AtAcceptLength, AtCycle, AtLoad, WhatIf
+
+__all__ = [
+    "AtAcceptLength",
+    "AtCycle",
+    "AtLoad",
+    "BreakEvenOfStudy",
+    "BreakEvenRow",
+    "CycleParts",
+    "Discrepancy",
+    "LoadLimit",
+    "LostSpeed",
+    "Needed",
+    "Pays",
+    "VerifyAlone",
+    "Waterfall",
+    "WaterfallStep",
+    "WhatIf",
+]

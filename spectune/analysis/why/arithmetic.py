@@ -1,0 +1,129 @@
+"""The arithmetic of one measured cycle: targets with intervals, what a free drafter would give, contradictions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from spectune.analysis.break_even import BreakEven, break_even, break_even_accept_length
+from spectune.analysis.estimate import Estimate
+from spectune.analysis.level_notes import ROUTES_DISAGREE
+from spectune.analysis.why.result import CycleParts, Discrepancy, Needed, VerifyAlone
+
+FREE_DRAFT_MATTERS = 0.02
+"""Draft and host below this share of a cycle are not worth a sentence."""
+
+
+def needed(
+    targets: Sequence[float], *, baseline_tok_s: float, cycle_ms: Estimate, accept_length: float, bound: int | None
+) -> tuple[Needed, ...]:
+    """What each target asks of the drafter at a cycle."""
+    worked = _arithmetic(baseline_tok_s, cycle_ms.est, accept_length, bound, targets)
+    return tuple(
+        Needed(
+            target=one.speed_tok_s,
+            accept_length=Estimate.around(
+                one.accept_length,
+                break_even_accept_length(one.speed_tok_s, cycle_ms.lo),
+                break_even_accept_length(one.speed_tok_s, cycle_ms.hi),
+            ),
+            reachable=one.verdict != "out of reach",
+            verdict=one.verdict,
+            words=one.words,
+        )
+        for one in worked.targets
+    )
+
+
+def verify_alone(
+    parts: CycleParts | None,
+    targets: Sequence[float],
+    *,
+    baseline_tok_s: float,
+    cycle_ms: float,
+    accept_length: float,
+    bound: int | None,
+) -> VerifyAlone | None:
+    """What would be if draft and host cost nothing; None where they are not told apart from the verify, or negligible.
+
+    Args:
+        parts: Of the cycle.
+        targets: Wanted speeds, tok/s.
+        baseline_tok_s: The best baseline.
+        cycle_ms: The whole cycle, as measured.
+        accept_length: As measured.
+        bound: Highest accept length possible.
+    """
+    if parts is None or parts.draft_ms is None:
+        return None
+    missing = parts.draft_ms.est + (parts.host_ms.est if parts.host_ms is not None else 0.0)
+    alone = cycle_ms - missing
+    if alone <= 0.0 or missing < FREE_DRAFT_MATTERS * cycle_ms:
+        return None
+    worked = _arithmetic(baseline_tok_s, round(alone, 2), accept_length, bound, targets)
+    what = "the draft takes" if parts.host_ms is None else "draft and host take"
+    words = (
+        f"the verify alone takes {alone:.1f} ms: {baseline_tok_s:.3g} tok/s × {alone:.1f} ms would be a break-even of "
+        f"{worked.break_even:.2f}, and {worked.speed_tok_s:.1f} tok/s at this accept length; {what} "
+        f"{missing:.1f} ms more"
+    )
+    told = needed(
+        targets, baseline_tok_s=baseline_tok_s, cycle_ms=Estimate.exactly(round(alone, 2)),
+        accept_length=accept_length, bound=bound,
+    )  # fmt: skip
+    return VerifyAlone(alone, worked.break_even, worked.speed_tok_s, missing, told, words)
+
+
+def discrepancies(
+    *,
+    cycle_ms: float,
+    inter_chunk_ms: float,
+    engine_cycle_ms: float | None,
+    accept_length: float,
+    break_even: float,
+    bound: int | None,
+) -> Iterator[Discrepancy]:
+    """Figures of a level that contradict each other.
+
+    Args:
+        cycle_ms: Accept length / decode speed.
+        inter_chunk_ms: Mean time between two chunks.
+        engine_cycle_ms: By the engine's own log.
+        accept_length: As measured.
+        break_even: As it follows.
+        bound: Highest accept length possible.
+    """
+    routes = (
+        ("inter_chunk", inter_chunk_ms, "the time between two chunks is", "the engine sends several cycles in a chunk"),
+        ("engine_step", engine_cycle_ms, "the engine's own log says", "it is lost between engine and client"),
+    )
+    for name, other, says, otherwise in routes:
+        if other and abs(cycle_ms / other - 1.0) > ROUTES_DISAGREE:
+            gap = cycle_ms - other
+            yield Discrepancy(
+                name,
+                gap,
+                f"accept length / speed means a cycle of {cycle_ms:.1f} ms, {says} {other:.1f}: {abs(gap):.1f} ms "
+                f"{'missing' if gap > 0 else f'too many, unless {otherwise}'}",
+            )
+    if bound is not None and accept_length > bound:
+        yield Discrepancy(
+            "bound", None, f"accept length {accept_length:.2f} is more than the {bound} that these settings can reach"
+        )
+    if break_even < 1.0:
+        yield Discrepancy(
+            "break_even",
+            None,
+            f"a break-even of {break_even:.2f} is impossible for a tuned baseline: a cycle cannot be shorter than a "
+            "plain step; measure the baseline again",
+        )
+
+
+def _arithmetic(
+    baseline_tok_s: float, cycle_ms: float, accept_length: float, bound: int | None, targets: Sequence[float]
+) -> BreakEven:
+    length = max(1.0, accept_length)
+    possible = bound is not None and bound > 1 and length <= bound
+    return break_even(
+        baseline_tok_s=baseline_tok_s, cycle_ms=cycle_ms, accept_length=length,
+        num_steps=bound - 1 if possible and bound is not None else None, targets=targets,
+    )  # fmt: skip

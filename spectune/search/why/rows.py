@@ -1,0 +1,152 @@
+"""The break-even rows of a study: every speculative candidate, level and prompt class against the best baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from spectune.analysis.estimate import Estimate, ratio
+from spectune.analysis.measurement import LevelMeasurement
+from spectune.analysis.why import BreakEvenRow, CycleParts, Pays
+from spectune.analysis.why.arithmetic import discrepancies, needed, verify_alone
+from spectune.search.figures import Measured, break_even_of
+from spectune.search.guided.setting import Setting
+from spectune.search.outcome import Evidence
+from spectune.search.records import Role
+from spectune.search.why.model import StudyModel
+from spectune.search.why.parts import cycle_parts
+from spectune.space import SearchSpace
+
+EngineCycles = Mapping[tuple[int, str], float]
+"""(trial, level) → cycle by the engine's own log, ms."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What rows are made from.
+
+    Attributes:
+        evidence: Of the study.
+        space: Its space.
+        model: What its launches say of cycles; None where they are too few.
+        engine_cycles: Cycles by the engine's own logs.
+        targets: Wanted speeds of one request, tok/s.
+    """
+
+    evidence: Evidence
+    space: SearchSpace
+    model: StudyModel | None
+    engine_cycles: EngineCycles
+    targets: Sequence[float]
+
+    def of(self, found: Measured) -> list[BreakEvenRow]:
+        """Return the row of all requests of a candidate at a level and one for each class; none for a baseline."""
+        if found.figures.speedup is None or not found.candidate.speculative:
+            return []
+        row = self._whole(found, found.figures.speedup)
+        return [row, *(_of_class(row, name, length) for name, length in found.of_classes().items())]
+
+    def _whole(self, found: Measured, speedup: Estimate) -> BreakEvenRow:
+        candidate, cycle, length = found.candidate, found.figures.cycle_ms, found.figures.accept_length
+        baseline, even = found.figures.decode_speed.est / speedup.est, break_even_of(length, speedup)
+        bound = bound_of(found)
+        told = [self.engine_cycles[at] for r in found.launches if (at := (r.trial, found.level)) in self.engine_cycles]
+        engine_cycle = fmean(told) if told else None
+        parts = cycle_parts(
+            self.model, candidate, concurrency_of(self.space, found.level), cycle.est,
+            (_in_graphs(found.levels), _in_graphs(self._baseline(found))),
+        )  # fmt: skip
+        figures = {"baseline_tok_s": baseline, "accept_length": length.est}
+        alone = verify_alone(parts, self.targets, cycle_ms=cycle.est, bound=bound, **figures)
+        contradictions = tuple(
+            discrepancies(
+                cycle_ms=cycle.est, inter_chunk_ms=fmean(level.inter_chunk_ms for level in found.levels),
+                engine_cycle_ms=engine_cycle, accept_length=length.est, break_even=even.est, bound=bound,
+            )
+        )  # fmt: skip
+        row = BreakEvenRow(
+            candidate_id=candidate.candidate_id, label=self.space.label(candidate), trial=found.launches[-1].trial,
+            trials=tuple(record.trial for record in found.launches),
+            confirmed=any(record.role is Role.CONFIRM for record in found.launches),
+            level=found.level, prompt_class=None, num_steps=candidate.num_steps, eagle_topk=candidate.eagle_topk,
+            num_draft_tokens=candidate.num_draft_tokens, accept_length=length, break_even=even, speedup=speedup,
+            verdict=found.figures.verdict or "unclear", cycle_ms=cycle, decode_speed=found.figures.decode_speed,
+            baseline_tok_s=baseline, engine_cycle_ms=engine_cycle, parts=parts, verify_alone=alone, bound=bound,
+            needed=needed(self.targets, cycle_ms=cycle, bound=bound, **figures), contradictions=contradictions,
+            words=(),
+        )  # fmt: skip
+        return replace(row, words=tuple(_words(row, parts)))
+
+    def _baseline(self, found: Measured) -> Sequence[LevelMeasurement]:
+        """Return what the best baseline's launches measured at the same level."""
+        wanted = None if found.comparison is None else found.comparison.baseline_id
+        launches = [r for r in self.evidence.records if r.candidate.candidate_id == wanted]
+        return [level for record in launches if (level := record.level(found.level)) is not None]
+
+
+def concurrency_of(space: SearchSpace, level: str) -> int | None:
+    """Return the requests in flight of a level; None in an open loop."""
+    return next((entry.concurrency for entry in space.workload.levels if entry.name == level), None)
+
+
+def bound_of(found: Measured) -> int | None:
+    """Return the highest accept length that a candidate can have."""
+    candidate = found.candidate
+    if candidate.num_steps is None and candidate.num_draft_tokens is None:
+        return None
+    return Setting.of(candidate.values).depth + 1
+
+
+def _in_graphs(levels: Sequence[LevelMeasurement]) -> bool | None:
+    told = {level.graph_used for level in levels}
+    return told.pop() if len(told) == 1 else None
+
+
+def _of_class(row: BreakEvenRow, name: str, length: Estimate) -> BreakEvenRow:
+    """Return the row of one class: the engine verifies all classes in one batch, so cycle and break-even are theirs."""
+    speedup = ratio(length, row.break_even)
+    verdict: Pays = "pays" if speedup.lo > 1.0 else "loses" if speedup.hi < 1.0 else "unclear"
+    words = (f"{name} prompts: accept length {_interval(length)}: {_VERDICT[verdict]}",)
+    return replace(
+        row, prompt_class=name, accept_length=length, speedup=speedup, verdict=verdict, decode_speed=None,
+        engine_cycle_ms=None, parts=None, verify_alone=None, contradictions=(), words=words,
+    )  # fmt: skip
+
+
+def _words(row: BreakEvenRow, parts: CycleParts) -> Iterator[str]:
+    yield (
+        f"accept length {_interval(row.accept_length)}; break-even {row.baseline_tok_s:.3g} tok/s × "
+        f"{row.cycle_ms.est:.1f} ms = {_interval(row.break_even)}"
+    )
+    change = row.speedup.est - 1.0
+    faster = "faster" if change > 0 else "slower"
+    low, high = row.speedup.lo - 1.0, row.speedup.hi - 1.0
+    yield f"{_VERDICT[row.verdict]}: {abs(change):.0%} {faster} than the best baseline ({low:+.0%} to {high:+.0%})"
+    if row.bound is not None and row.break_even.est >= row.bound:
+        yield f"these settings reach an accept length of {row.bound} at most: at this cycle no drafter makes them pay"
+    yield _split(parts)
+    if row.verify_alone is not None:
+        yield row.verify_alone.words
+    yield from (one.words for one in row.needed)
+    yield from (one.words for one in row.contradictions)
+
+
+def _split(parts: CycleParts) -> str:
+    if parts.draft_ms is None or parts.verify_ms is None:
+        return parts.words
+    host = "" if parts.host_ms is None else f", host {parts.host_ms.est:.1f} ms"
+    verify = "verify" if parts.host_ms is not None else "verify with host"
+    rest = f", not explained {parts.unexplained_ms:+.1f} ms"
+    return f"the cycle: draft {parts.draft_ms.est:.1f} ms, {verify} {parts.verify_ms.est:.1f} ms{host}{rest}"
+
+
+def _interval(figure: Estimate) -> str:
+    return f"{figure.est:.2f} ({figure.lo:.2f}–{figure.hi:.2f})"
+
+
+_VERDICT: dict[Pays, str] = {
+    "pays": "speculation pays",
+    "loses": "speculation does not pay",
+    "unclear": "whether speculation pays is not known",
+}
