@@ -60,17 +60,19 @@ def verify_alone(
     if alone <= 0.0 or missing < FREE_DRAFT_MATTERS * cycle_ms:
         return None
     worked = _arithmetic(baseline_tok_s, round(alone, 2), accept_length, bound, targets)
-    what = "the draft takes" if parts.host_ms is None else "draft and host take"
+    lead, rest = ("the verify alone takes", "draft and host take")
+    if parts.host_ms is None:
+        lead, rest = ("verify and host alone take", "the draft takes")
     words = (
-        f"the verify alone takes {alone:.1f} ms: {baseline_tok_s:.3g} tok/s × {alone:.1f} ms would be a break-even of "
-        f"{worked.break_even:.2f}, and {worked.speed_tok_s:.1f} tok/s at this accept length; {what} "
-        f"{missing:.1f} ms more"
+        f"{lead} {alone:.1f} ms: {baseline_tok_s:.3g} tok/s × {alone:.1f} ms would be a break-even of "
+        f"{worked.break_even:.2f}, and {worked.speed_tok_s:.1f} tok/s at this accept length; {rest} {missing:.1f} ms "
+        "more"
     )
-    told = needed(
+    asked = needed(
         targets, baseline_tok_s=baseline_tok_s, cycle_ms=Estimate.exactly(round(alone, 2)),
         accept_length=accept_length, bound=bound,
     )  # fmt: skip
-    return VerifyAlone(alone, worked.break_even, worked.speed_tok_s, missing, told, words)
+    return VerifyAlone(alone, worked.break_even, worked.speed_tok_s, missing, asked, words)
 
 
 def discrepancies(

@@ -129,7 +129,7 @@ class BreakEvenRow(Jsonable):
         parts: Draft, verify and host of the cycle; None for a class.
         verify_alone: What would be with a free drafter; None where the verify is not told apart.
         bound: Highest accept length possible: S + 1, or N where a block is drafted at once; None if unknown.
-        needed: What each target asks for.
+        needed: What each target asks for; nothing for a class, whose break-even is that of all requests.
         contradictions: Figures that do not fit together.
         words: Everything as sentences, in reading order.
     """

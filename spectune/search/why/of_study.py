@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from spectune.analysis.why import BreakEvenOfStudy, BreakEvenRow
+from spectune.analysis.why import BreakEvenOfStudy, BreakEvenRow, LoadLimit
+from spectune.analysis.why.causes import lost_speed, next_actions
+from spectune.analysis.why.load_limit import load_limit
+from spectune.analysis.why.waterfall import waterfall
 from spectune.search.figures import measured
 from spectune.search.outcome import Evidence, weigh
 from spectune.search.records import Status, TrialRecord
 from spectune.search.why.model import StudyModel
-from spectune.search.why.rows import Rows
+from spectune.search.why.rows import Rows, concurrency_of
+from spectune.search.why.server import as_server
+from spectune.search.why.what_if import Prospect
 from spectune.space import SearchSpace
 
 
@@ -32,11 +37,36 @@ def break_even_of(
     model = StudyModel.fit(evidence.line.launches, space)
     wanted = space.targets.decode_speed if targets is None else targets
     maker = Rows(evidence, space, model, engine_cycles or {}, wanted)
-    rows = [row for found in measured(evidence, space) for row in maker.of(found)]
-    if not rows:
+    found = list(measured(evidence, space))
+    rows = [row for one in found for row in maker.of(one)]
+    whole = [row for row in rows if row.prompt_class is None]
+    if not whole:
         return BreakEvenOfStudy(None, None, (), _missing(records, evidence))
-    chosen = _chosen(rows, evidence, space)
-    return BreakEvenOfStudy(chosen.candidate_id, chosen.level, chosen.words, None, tuple(rows))
+    chosen = _chosen(whole, evidence, space)
+    limits = _limits(whole, space)
+    limit = next((one for one in limits if one.candidate_id == chosen.candidate_id), None)
+    concurrency = concurrency_of(space, chosen.level)
+    prospect = None if model is None else Prospect.of(chosen.candidate_id, whole, found, space, model)
+    better, what_if = None, None
+    if prospect is not None and concurrency is not None:
+        better, what_if = prospect.better(concurrency), prospect.what_if(concurrency)
+    at = (chosen.candidate_id, chosen.level)
+    one = next(x for x in found if (x.candidate.candidate_id, x.level) == at)
+    server = as_server(one, concurrency, space, found)
+    causes = lost_speed(chosen, server, concurrency, better=better, foreseen=what_if is not None)
+    return BreakEvenOfStudy(
+        candidate_id=chosen.candidate_id,
+        level=chosen.level,
+        words=(*chosen.words, *([] if limit is None else [limit.words])),
+        missing=None,
+        rows=tuple(rows),
+        load_limit=limit,
+        load_limits=limits,
+        waterfalls=tuple(map(waterfall, whole)),
+        causes=causes,
+        actions=next_actions(causes),
+        what_if=what_if,
+    )
 
 
 def _missing(records: Sequence[TrialRecord], evidence: Evidence) -> str:
@@ -52,10 +82,20 @@ def _missing(records: Sequence[TrialRecord], evidence: Evidence) -> str:
     return "no launch with speculation was measured as asked for"
 
 
-def _chosen(rows: Sequence[BreakEvenRow], evidence: Evidence, space: SearchSpace) -> BreakEvenRow:
-    """Return the row the answer is about: the recommended speculation, else the one the verdict rests on."""
+def _chosen(whole: Sequence[BreakEvenRow], evidence: Evidence, space: SearchSpace) -> BreakEvenRow:
+    """Return the row the answer is about: of the candidate the verdict rests on, at the first objective's level."""
     level = space.objectives[0].level
     best = evidence.verdict.overall.best
     wanted = None if best is None else best.candidate_id
-    whole = [row for row in rows if row.prompt_class is None]
     return max(whole, key=lambda row: (row.level == level, row.candidate_id == wanted, row.speedup.est))
+
+
+def _limits(whole: Sequence[BreakEvenRow], space: SearchSpace) -> tuple[LoadLimit, ...]:
+    """Return the load limit of each candidate that was measured at two closed-loop levels or more."""
+    labels = {row.candidate_id: row.label for row in whole}
+    found = []
+    for candidate_id, label in labels.items():
+        loads = [(row, concurrency_of(space, row.level)) for row in whole if row.candidate_id == candidate_id]
+        points = [(row.level, load, row.speedup) for row, load in loads if load is not None]
+        found.append(load_limit(candidate_id, label, points))
+    return tuple(limit for limit in found if limit is not None)

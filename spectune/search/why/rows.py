@@ -110,7 +110,7 @@ def _of_class(row: BreakEvenRow, name: str, length: Estimate) -> BreakEvenRow:
     words = (f"{name} prompts: accept length {_interval(length)}: {_VERDICT[verdict]}",)
     return replace(
         row, prompt_class=name, accept_length=length, speedup=speedup, verdict=verdict, decode_speed=None,
-        engine_cycle_ms=None, parts=None, verify_alone=None, contradictions=(), words=words,
+        engine_cycle_ms=None, parts=None, verify_alone=None, needed=(), contradictions=(), words=words,
     )  # fmt: skip
 
 
