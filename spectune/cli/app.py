@@ -139,15 +139,20 @@ def studies(json_output: JsonFlag = False) -> None:
     raise typer.Exit(list_studies(as_json=json_output))
 
 
-@app.command(short_help="Do the break-even arithmetic for figures you have.")
+@app.command(short_help="Say whether speculation pays, in a study or for figures you have.")
 def breakeven(
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="[STUDY]", help="Name of a study in ./studies, or its folder.")
+    ] = None,
     baseline: Annotated[
-        float, typer.Option("--baseline", metavar="TOK_S", help="Speed of one request without speculation.")
-    ],
-    cycle_ms: Annotated[float, typer.Option("--cycle-ms", metavar="MS", help="Time of one draft and verify cycle.")],
+        float | None, typer.Option("--baseline", metavar="TOK_S", help="Speed of one request without speculation.")
+    ] = None,
+    cycle_ms: Annotated[
+        float | None, typer.Option("--cycle-ms", metavar="MS", help="Time of one draft and verify cycle.")
+    ] = None,
     accept: Annotated[
-        float, typer.Option("--accept", metavar="TOKENS", help="Mean accept length, bonus token included.")
-    ],
+        float | None, typer.Option("--accept", metavar="TOKENS", help="Mean accept length, bonus token included.")
+    ] = None,
     steps: Annotated[
         int | None, typer.Option("--steps", help="Draft steps per cycle; bounds the accept length of a chain.")
     ] = None,
@@ -158,15 +163,35 @@ def breakeven(
         float | None,
         typer.Option("--measured", metavar="TOK_S", help="Speed that was measured, to check the rest against."),
     ] = None,
+    candidate: Annotated[
+        str | None,
+        typer.Option("--candidate", metavar="ID|TRIAL", help="With STUDY: the candidate the answer is about."),
+    ] = None,
+    drafter_points: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--drafter-points",
+            metavar="SAMPLES:ACCEPT…",
+            help="With STUDY: accept lengths of drafters by training samples, such as 10000:1.9 37000:2.0.",
+        ),
+    ] = None,
+    tokens_per_sample: Annotated[
+        int | None, typer.Option("--tokens-per-sample", metavar="N", help="Tokens to generate for one of them.")
+    ] = None,
     json_output: JsonFlag = False,
 ) -> None:
-    """Do the break-even arithmetic for figures you have."""
-    from spectune.cli.arithmetic import print_break_even
+    """Say whether speculation pays, why not more, and what would make it pay.
 
-    print_break_even(
-        baseline=baseline, cycle_ms=cycle_ms, accept_length=accept, num_steps=steps, targets=target or [],
-        measured=measured, as_json=json_output,
-    )  # fmt: skip
+    With STUDY from its launches; without one from --baseline, --cycle-ms and --accept. Ends with 1 when the study has
+    nothing that can be compared.
+    """
+    from spectune.cli.breaking_even import Asked, Given, run_break_even
+    from spectune.cli.drafter_points import split_words
+
+    study, points = split_words(words or [])
+    given = Given(baseline, cycle_ms, accept, steps, measured)
+    asked = Asked(candidate, [*(drafter_points or []), *points], tokens_per_sample)
+    raise typer.Exit(run_break_even(study, given, asked, targets=target or [], as_json=json_output))
 
 
 @app.command(short_help="Say why a server that already runs is slow.")

@@ -13,6 +13,7 @@ from spectune.analysis.why.result import (
     Waterfall,
     WaterfallStep,
 )
+from spectune.analysis.why.training import Cost, DrafterPoint, Training, training
 from spectune.analysis.why.what_if_result import AtAcceptLength, AtCycle, AtLoad, WhatIf
 
 __all__ = [
@@ -21,14 +22,18 @@ __all__ = [
     "AtLoad",
     "BreakEvenOfStudy",
     "BreakEvenRow",
+    "Cost",
     "CycleParts",
     "Discrepancy",
+    "DrafterPoint",
     "LoadLimit",
     "LostSpeed",
     "Needed",
     "Pays",
+    "Training",
     "VerifyAlone",
     "Waterfall",
     "WaterfallStep",
     "WhatIf",
+    "training",
 ]

@@ -79,6 +79,7 @@ def discrepancies(
     *,
     cycle_ms: float,
     inter_chunk_ms: float,
+    decode_cycle_ms: float | None,
     engine_cycle_ms: float | None,
     accept_length: float,
     break_even: float,
@@ -89,22 +90,29 @@ def discrepancies(
     Args:
         cycle_ms: Accept length / decode speed.
         inter_chunk_ms: Mean time between two chunks.
-        engine_cycle_ms: By the engine's own log.
+        decode_cycle_ms: The cycle without the standstills of other requests' prefills.
+        engine_cycle_ms: By those intervals of the engine's own log that hold no prefill.
         accept_length: As measured.
         break_even: As it follows.
         bound: Highest accept length possible.
     """
     routes = (
-        ("inter_chunk", inter_chunk_ms, "the time between two chunks is", "the engine sends several cycles in a chunk"),
-        ("engine_step", engine_cycle_ms, "the engine's own log says", "it is lost between engine and client"),
+        (
+            "inter_chunk",
+            cycle_ms,
+            inter_chunk_ms,
+            "the time between two chunks is",
+            "the engine sends several in a chunk",
+        ),
+        ("engine_step", decode_cycle_ms, engine_cycle_ms, "the engine's own log says", "its log counts other requests"),
     )
-    for name, other, says, otherwise in routes:
-        if other and abs(cycle_ms / other - 1.0) > ROUTES_DISAGREE:
-            gap = cycle_ms - other
+    for name, mine, other, says, otherwise in routes:
+        if mine and other and abs(mine / other - 1.0) > ROUTES_DISAGREE:
+            gap = mine - other
             yield Discrepancy(
                 name,
                 gap,
-                f"accept length / speed means a cycle of {cycle_ms:.1f} ms, {says} {other:.1f}: {abs(gap):.1f} ms "
+                f"accept length / speed means a cycle of {mine:.1f} ms, {says} {other:.1f}: {abs(gap):.1f} ms "
                 f"{'missing' if gap > 0 else f'too many, unless {otherwise}'}",
             )
     if bound is not None and accept_length > bound:

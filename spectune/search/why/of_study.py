@@ -24,6 +24,7 @@ def break_even_of(
     *,
     targets: Sequence[float] | None = None,
     engine_cycles: Mapping[tuple[int, str], float] | None = None,
+    candidate_id: str | None = None,
 ) -> BreakEvenOfStudy:
     """Work out a study's break-even object.
 
@@ -31,6 +32,7 @@ def break_even_of(
         records: All launches of the study.
         space: Its search space.
         targets: Wanted speeds of one request, tok/s; those of the space unless given.
+        candidate_id: The candidate the answer is about; the one the verdict rests on unless given.
         engine_cycles: (trial, level) → cycle by the engine's own log in ms, as far as it was read.
     """
     evidence = weigh(records, space)
@@ -42,7 +44,7 @@ def break_even_of(
     whole = [row for row in rows if row.prompt_class is None]
     if not whole:
         return BreakEvenOfStudy(None, None, (), _missing(records, evidence))
-    chosen = _chosen(whole, evidence, space)
+    chosen = _chosen(whole, space, candidate_id or _deciding(evidence))
     limits = _limits(whole, space)
     limit = next((one for one in limits if one.candidate_id == chosen.candidate_id), None)
     concurrency = concurrency_of(space, chosen.level)
@@ -82,12 +84,16 @@ def _missing(records: Sequence[TrialRecord], evidence: Evidence) -> str:
     return "no launch with speculation was measured as asked for"
 
 
-def _chosen(whole: Sequence[BreakEvenRow], evidence: Evidence, space: SearchSpace) -> BreakEvenRow:
-    """Return the row the answer is about: of the candidate the verdict rests on, at the first objective's level."""
-    level = space.objectives[0].level
+def _deciding(evidence: Evidence) -> str | None:
+    """Return the candidate the verdict rests on."""
     best = evidence.verdict.overall.best
-    wanted = None if best is None else best.candidate_id
-    return max(whole, key=lambda row: (row.level == level, row.candidate_id == wanted, row.speedup.est))
+    return None if best is None else best.candidate_id
+
+
+def _chosen(whole: Sequence[BreakEvenRow], space: SearchSpace, wanted: str | None) -> BreakEvenRow:
+    """Return the row the answer is about: of the wanted candidate, at the first objective's level."""
+    level = space.objectives[0].level
+    return max(whole, key=lambda row: (row.candidate_id == wanted, row.level == level, row.speedup.est))
 
 
 def _limits(whole: Sequence[BreakEvenRow], space: SearchSpace) -> tuple[LoadLimit, ...]:

@@ -62,6 +62,7 @@ class Rows:
         contradictions = tuple(
             discrepancies(
                 cycle_ms=cycle.est, inter_chunk_ms=fmean(level.inter_chunk_ms for level in found.levels),
+                decode_cycle_ms=_decode_cycle(found.levels),
                 engine_cycle_ms=engine_cycle, accept_length=length.est, break_even=even.est, bound=bound,
             )
         )  # fmt: skip
@@ -101,6 +102,11 @@ def bound_of(found: Measured) -> int | None:
 def _in_graphs(levels: Sequence[LevelMeasurement]) -> bool | None:
     told = {level.graph_used for level in levels}
     return told.pop() if len(told) == 1 else None
+
+
+def _decode_cycle(levels: Sequence[LevelMeasurement]) -> float | None:
+    told = [level.decode_cycle_ms.est for level in levels if level.decode_cycle_ms is not None]
+    return fmean(told) if told else None
 
 
 def _of_class(row: BreakEvenRow, name: str, length: Estimate) -> BreakEvenRow:

@@ -1,0 +1,142 @@
+"""A study's break-even in the terminal, 100 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from spectune.analysis.estimate import Estimate
+from spectune.analysis.why import BreakEvenOfStudy, BreakEvenRow, CycleParts, Training, Waterfall, WhatIf
+from spectune.cli.terminal import OUT
+
+SHOWN_OF_THE_REST = 6
+# level, class, accept length, needed, possible, speedup, cycle, draft, verify, host, gap
+WIDTHS = (6, 10, 18, 18, 4, 9, 8, 8, 8, 7, 2)
+MARKS = {"pays": "green", "loses": "red", "unclear": "yellow"}
+METHOD = """\
+accept: tokens per verify; needed: to be as fast as the best launch without speculation, accept / speedup; of: the most
+these settings can accept; speedup: of one request; 95 % intervals, those of needed from launches relaunched beside it
+draft, verify, host: ms of the cycle, told apart by a regression over all launches; + verify with the host's time"""
+
+
+def print_break_even_of(answer: BreakEvenOfStudy) -> None:
+    """Print what the study says, the candidate it is about first."""
+    if answer.missing is not None:
+        OUT.print(answer.missing, markup=False, soft_wrap=True)
+        return
+    whole = [row for row in answer.rows if row.prompt_class is None]
+    chosen = next(r for r in whole if (r.candidate_id, r.level) == (answer.candidate_id, answer.level))
+    OUT.print(Text(f"{chosen.label} at {chosen.level}", style="bold"))
+    for sentence in answer.words:
+        OUT.print(f"  {sentence}", markup=False, soft_wrap=True)
+    _print_rows(answer.rows, chosen.candidate_id)
+    falls = next(w for w in answer.waterfalls if (w.candidate_id, w.level) == (chosen.candidate_id, chosen.level))
+    _print_waterfall(falls)
+    _print_causes(answer)
+    if answer.what_if is not None:
+        _print_what_if(answer.what_if)
+
+
+def print_training(trained: Training) -> None:
+    """Print what more training samples would do, and what they cost."""
+    _heading("With more training", "accept")
+    for samples, length in trained.curve[::4]:
+        OUT.print(f"{f'{samples:,} samples':<76}{_interval(length):>24}", markup=False)
+    for sentence in trained.words:
+        OUT.print(sentence, markup=False, soft_wrap=True)
+
+
+def _print_rows(rows: Sequence[BreakEvenRow], first: str) -> None:
+    """Print every candidate, the one in question first, then those with the best speedups."""
+    groups: dict[str, list[BreakEvenRow]] = {}
+    for row in rows:
+        groups.setdefault(row.candidate_id, []).append(row)
+    ranked = sorted(groups.values(), key=lambda group: (group[0].candidate_id != first, -group[0].speedup.est))
+    shown = ranked[: 1 + SHOWN_OF_THE_REST]
+    OUT.print()
+    OUT.print(
+        _line("level", "class", "accept", "needed", "of", "speedup", "cycle", "draft", "verify", "host", ""),
+        style="dim",
+    )
+    for group in shown:
+        OUT.print(Text(group[0].label, style="bold"))
+        for row in group:
+            OUT.print(Text(_row(row)).append(row.verdict, style=MARKS[row.verdict]))
+    if len(shown) < len(ranked):
+        OUT.print(f"{len(ranked) - len(shown)} more candidates: --json", style="dim")
+    OUT.print(METHOD, style="dim", markup=False)
+
+
+def _row(row: BreakEvenRow) -> str:
+    bound = "" if row.bound is None else str(row.bound)
+    speedup = f"{row.speedup.est:.2f}"
+    if row.prompt_class is not None:
+        return _line("", row.prompt_class, _interval(row.accept_length), "", bound, speedup, "", "", "", "", "")
+    even, cycle = _interval(row.break_even), f"{row.cycle_ms.est:.2f}"
+    return _line(
+        row.level, "all", _interval(row.accept_length), even, bound, speedup, cycle, *_parts(row.parts), ""
+    )  # fmt: skip
+
+
+def _parts(parts: CycleParts | None) -> tuple[str, str, str]:
+    if parts is None or parts.draft_ms is None or parts.verify_ms is None:
+        return ("?", "?", "?")
+    if parts.host_ms is None:
+        return (f"{parts.draft_ms.est:.2f}", f"{parts.verify_ms.est:.2f}+", "")
+    return (f"{parts.draft_ms.est:.2f}", f"{parts.verify_ms.est:.2f}", f"{parts.host_ms.est:.2f}")
+
+
+def _print_waterfall(falls: Waterfall) -> None:
+    _heading(f"From no speculation to {falls.label} at {falls.level}", "ms per token", "tok/s")
+    ends = {falls.steps[0].name, falls.steps[-1].name}
+    for step in falls.steps:
+        change = "" if step.name in ends else f"{step.tok_s:+.1f}"
+        OUT.print(f"{step.words:<64}{step.reached_ms:>12.2f}{step.reached_tok_s:>12.1f}{change:>12}", markup=False)
+
+
+def _print_causes(answer: BreakEvenOfStudy) -> None:
+    if not answer.causes:
+        return
+    _heading("What one request loses, each alone, in tok/s")
+    for cause in answer.causes:
+        gain = "?" if cause.tok_s_lost is None else f"{'up to ' * cause.at_most}{cause.tok_s_lost:.1f}"
+        OUT.print(f"{gain:>14}  {cause.cause}: {cause.evidence}", markup=False, soft_wrap=True)
+    if answer.actions:
+        _heading("What to do next, cheapest first")
+        for words, cost in answer.actions:
+            OUT.print(f"{cost:>16}: {words}", markup=False, soft_wrap=True)
+
+
+def _print_what_if(what_if: WhatIf) -> None:
+    _heading(f"With another drafter, at {what_if.level}", "tok/s", "best S,K,N", "tok/s")
+    for at in what_if.by_accept_length:
+        best = f"{at.best_num_steps},{at.best_eagle_topk},{at.best_num_draft_tokens}"
+        lead = f"accept length {at.accept_length:.2f} with these settings"
+        OUT.print(f"{lead:<64}{at.speed:>12.1f}{best:>12}{at.best_speed:>12.1f}", markup=False)
+    _heading("With this drafter, at another load", "tok/s", "without", "best S,K,N", "tok/s")
+    for load in what_if.by_load:
+        best = (
+            f"{load.best_num_steps},{load.best_eagle_topk},{load.best_num_draft_tokens}"
+            if load.best_num_steps
+            else "none"
+        )
+        lead = f"{load.concurrency} requests in flight{'' if load.measured else ', predicted'}"
+        figures = f"{load.speed:>12.1f}{load.baseline_speed:>12.1f}{best:>12}{load.best_speed:>12.1f}"
+        OUT.print(f"{lead:<52}{figures}", markup=False)
+    for sentence in what_if.words:
+        OUT.print(sentence, style="dim", markup=False, soft_wrap=True)
+
+
+def _heading(title: str, *columns: str) -> None:
+    OUT.print()
+    width = 100 - 12 * len(columns) if columns else 100
+    OUT.print(Text(f"{title:<{width}}", style="bold").append("".join(f"{name:>12}" for name in columns), style="dim"))
+
+
+def _line(*cells: str) -> str:
+    return "".join(f"{cell:>{width}}" for cell, width in zip(cells, WIDTHS, strict=True))
+
+
+def _interval(figure: Estimate) -> str:
+    return f"{figure.est:.2f} ({figure.lo:.2f}–{figure.hi:.2f})"

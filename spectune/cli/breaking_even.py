@@ -1,0 +1,131 @@
+"""`spectune breakeven`: for figures somebody has, or for a study."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+
+from spectune.analysis.break_even_input import check_inputs
+from spectune.analysis.why import DrafterPoint
+from spectune.cli.arithmetic import print_break_even
+from spectune.cli.break_even_table import print_break_even_of, print_training
+from spectune.cli.drafter_points import parse_points
+from spectune.cli.terminal import OUT, print_json, told_when_slow
+from spectune.errors import SpectuneError
+from spectune.search import StudyFolder, TrialRecord
+from spectune.search.why import break_even_of, engine_cycles, training_of
+
+DONE, NO_ANSWER = 0, 1
+MOST_TOKENS = 10_000_000
+
+
+@dataclass(frozen=True)
+class Given:
+    """Figures somebody has."""
+
+    baseline: float | None
+    cycle_ms: float | None
+    accept_length: float | None
+    num_steps: int | None
+    measured: float | None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of a study.
+
+    Attributes:
+        candidate: The candidate in question, by the beginning of its id or by a trial.
+        points: SAMPLES:ACCEPT_LENGTH of other drafters.
+        tokens_per_sample: Tokens of one training sample; None unless points are given.
+    """
+
+    candidate: str | None
+    points: Sequence[str]
+    tokens_per_sample: int | None
+
+
+def run_break_even(study: str | None, given: Given, asked: Asked, *, targets: Sequence[float], as_json: bool) -> int:
+    """Print the arithmetic of figures, or what a study says; returns the exit code.
+
+    Raises:
+        SpectuneError: Neither or both were given, or something of it cannot be.
+    """
+    if study is not None:
+        if any(value is not None for value in astuple(given)):
+            raise SpectuneError(
+                "give either a STUDY or figures (--baseline, --cycle-ms, --accept, --steps, --measured)"
+            )
+        return _of_study(study, asked, targets=targets, as_json=as_json)
+    if any((asked.candidate, asked.points, asked.tokens_per_sample)):
+        raise SpectuneError("--candidate, --drafter-points and --tokens-per-sample are about a STUDY: name one")
+    if given.baseline is None or given.cycle_ms is None or given.accept_length is None:
+        raise SpectuneError(
+            "give a STUDY, or figures: --baseline, --cycle-ms and --accept; `spectune studies` lists them"
+        )
+    print_break_even(
+        baseline=given.baseline, cycle_ms=given.cycle_ms, accept_length=given.accept_length,
+        num_steps=given.num_steps, targets=targets, measured=given.measured, as_json=as_json,
+    )  # fmt: skip
+    return DONE
+
+
+def _of_study(study: str, asked: Asked, *, targets: Sequence[float], as_json: bool) -> int:
+    check_inputs(
+        baseline_tok_s=1.0, cycle_ms=1.0, accept_length=1.0, num_steps=None, targets=targets, measured_tok_s=None
+    )
+    points = _points(asked)
+    folder = StudyFolder.named(study).require()
+    space, records = folder.space(), folder.records()
+    wanted = None if asked.candidate is None else candidate_of(records, asked.candidate)
+    with told_when_slow("reading the engine's logs"):
+        cycles = engine_cycles(folder, records, space)
+    answer = break_even_of(records, space, targets=targets or None, engine_cycles=cycles, candidate_id=wanted)
+    if wanted is not None and answer.candidate_id not in (None, wanted):
+        raise SpectuneError(f"--candidate {asked.candidate}: no launch of it was measured as asked for")
+    trained = training_of(
+        answer, records, space, points, tokens_per_sample=asked.tokens_per_sample or 1
+    ) if points else None  # fmt: skip
+    simulated = space.engine.kind == "simulated"
+    if as_json:
+        told = {"study": folder.name, "simulated": simulated, "break_even": answer.to_json()}
+        print_json(told | ({} if trained is None else {"training": trained.to_json()}))
+    else:
+        if simulated:
+            OUT.print("SIMULATED: no figure here was measured on a real engine", style="bold yellow")
+        print_break_even_of(answer)
+        if trained is not None:
+            print_training(trained)
+    return DONE if answer.missing is None else NO_ANSWER
+
+
+def candidate_of(records: Sequence[TrialRecord], named: str) -> str:
+    """Return the id of the candidate that is named by one of its trials, or by the beginning of its id.
+
+    Raises:
+        SpectuneError: It is none of the study's speculative ones, or more than one.
+    """
+    speculative = [record for record in records if record.candidate.speculative]
+    by_trial = {str(record.trial): record.candidate.candidate_id for record in speculative}
+    ids = {record.candidate.candidate_id for record in speculative}
+    found = {by_trial[named]} if named in by_trial else {one for one in ids if named and one.startswith(named)}
+    if len(found) != 1:
+        raise SpectuneError(
+            "--candidate takes the number of a trial with speculation, or the beginning of one candidate's id, but got "
+            f"{named!r}; candidates with speculation: {', '.join(sorted(ids)) or 'none'}"
+        )
+    return found.pop()
+
+
+def _points(asked: Asked) -> list[DrafterPoint]:
+    """Return the points that were given; none where none were.
+
+    Raises:
+        SpectuneError: They cannot be, or what belongs to them is missing.
+    """
+    tokens = asked.tokens_per_sample
+    if tokens is not None and not 1 <= tokens <= MOST_TOKENS:
+        raise SpectuneError(f"--tokens-per-sample must be from 1 to {MOST_TOKENS:,}, but got {tokens}")
+    if bool(asked.points) != (tokens is not None):
+        raise SpectuneError("--drafter-points SAMPLES:ACCEPT… and --tokens-per-sample N go together")
+    return parse_points(asked.points) if asked.points else []
