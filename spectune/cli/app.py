@@ -167,6 +167,12 @@ def breakeven(
         str | None,
         typer.Option("--candidate", metavar="ID|TRIAL", help="With STUDY: the candidate the answer is about."),
     ] = None,
+    measure: Annotated[
+        bool,
+        typer.Option(
+            "--measure", help="With STUDY: launch the candidate with forced accept lengths, to test the predictions."
+        ),
+    ] = False,
     drafter_points: Annotated[
         list[str] | None,
         typer.Option(
@@ -190,7 +196,7 @@ def breakeven(
 
     study, points = split_words(words or [])
     given = Given(baseline, cycle_ms, accept, steps, measured)
-    asked = Asked(candidate, [*(drafter_points or []), *points], tokens_per_sample)
+    asked = Asked(candidate, measure, [*(drafter_points or []), *points], tokens_per_sample)
     raise typer.Exit(run_break_even(study, given, asked, targets=target or [], as_json=json_output))
 
 

@@ -10,6 +10,7 @@ from spectune.analysis.why import DrafterPoint
 from spectune.cli.arithmetic import print_break_even
 from spectune.cli.break_even_table import print_break_even_of, print_training
 from spectune.cli.drafter_points import parse_points
+from spectune.cli.measuring_what_if import measure_what_if
 from spectune.cli.terminal import OUT, print_json, told_when_slow
 from spectune.errors import SpectuneError
 from spectune.search import StudyFolder, TrialRecord
@@ -36,11 +37,13 @@ class Asked:
 
     Attributes:
         candidate: The candidate in question, by the beginning of its id or by a trial.
+        measure: Whether to launch it with forced accept lengths, instead of printing what is known.
         points: SAMPLES:ACCEPT_LENGTH of other drafters.
         tokens_per_sample: Tokens of one training sample; None unless points are given.
     """
 
     candidate: str | None
+    measure: bool
     points: Sequence[str]
     tokens_per_sample: int | None
 
@@ -57,8 +60,10 @@ def run_break_even(study: str | None, given: Given, asked: Asked, *, targets: Se
                 "give either a STUDY or figures (--baseline, --cycle-ms, --accept, --steps, --measured)"
             )
         return _of_study(study, asked, targets=targets, as_json=as_json)
-    if any((asked.candidate, asked.points, asked.tokens_per_sample)):
-        raise SpectuneError("--candidate, --drafter-points and --tokens-per-sample are about a STUDY: name one")
+    if any((asked.candidate, asked.measure, asked.points, asked.tokens_per_sample)):
+        raise SpectuneError(
+            "--candidate, --measure, --drafter-points and --tokens-per-sample are about a STUDY: name one"
+        )
     if given.baseline is None or given.cycle_ms is None or given.accept_length is None:
         raise SpectuneError(
             "give a STUDY, or figures: --baseline, --cycle-ms and --accept; `spectune studies` lists them"
@@ -78,6 +83,8 @@ def _of_study(study: str, asked: Asked, *, targets: Sequence[float], as_json: bo
     folder = StudyFolder.named(study).require()
     space, records = folder.space(), folder.records()
     wanted = None if asked.candidate is None else candidate_of(records, asked.candidate)
+    if asked.measure:
+        return measure_what_if(study, candidate_id=wanted, as_json=as_json)
     with told_when_slow("reading the engine's logs"):
         cycles = engine_cycles(folder, records, space)
     answer = break_even_of(records, space, targets=targets or None, engine_cycles=cycles, candidate_id=wanted)

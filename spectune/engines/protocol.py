@@ -219,6 +219,10 @@ class Engine(Protocol):
         """Variables the engine's launcher sets for its workers whatever it was given itself."""
         ...
 
+    def falsified(self, workers: Sequence[Mapping[str, str]]) -> list[Mismatch]:
+        """Return the variables in the workers' environments under which nothing that is measured is the model's."""
+        ...
+
     def start_allowance_s(self, candidate: Candidate) -> float:
         """Return how many seconds longer than a plain launch a candidate's may take to start."""
         ...

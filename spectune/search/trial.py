@@ -60,7 +60,7 @@ class Trial:
         space: SearchSpace,
         engine: Engine,
         feed: PromptFeed,
-        canaries: Canaries,
+        canaries: Canaries | None,
         watcher: Watcher,
         occasion: Occasion,
         dominated: Dominated | None = None,
@@ -73,7 +73,7 @@ class Trial:
             space: The search space.
             engine: The engine.
             feed: Where prompts come from.
-            canaries: What every launch is asked before it is measured.
+            canaries: What every launch is asked before it is measured; None for one whose answers are not the model's.
             watcher: Who is told.
             occasion: Where in the study it stands.
             dominated: Ends levels early where other launches are better; None measures all of them in full.
@@ -168,6 +168,13 @@ class Trial:
         self._effective = launched.effective(info)
         self._suspect += self._engine.differences(self._step.candidate, self._effective)
         self._read_back(launched, command)
+        await self._ask_canaries(launched)
+        for level in self._space.workload.levels:
+            await self._measure(launched, level)
+
+    async def _ask_canaries(self, launched: Launched) -> None:
+        if self._canaries is None:
+            return
         self._watcher.says("asking the canaries")
         began = launched.now()
         try:
@@ -176,13 +183,12 @@ class Trial:
                 self._watcher.notes(note)
         finally:
             self._spent.checking = launched.now() - began
-        for level in self._space.workload.levels:
-            await self._measure(launched, level)
 
     def _read_back(self, launched: Launched, command: LaunchCommand) -> None:
         """Raise if a variable of the launch is not what the workers have."""
         workers = launched.workers(self._engine.worker_title)
         self._reached = read_back(command, workers, self._engine.set_by_launcher)
+        self._suspect += self._engine.falsified(workers)
         if not workers:
             self._suspect.append(Mismatch("worker environments", "readable", "no worker process was found"))
             return

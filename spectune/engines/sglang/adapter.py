@@ -24,6 +24,7 @@ from spectune.engines.protocol import (
 from spectune.engines.served import Served
 from spectune.engines.sglang import arguments, effective
 from spectune.engines.sglang.drafting import capture_allowance_s, causes_of_nothing_accepted
+from spectune.engines.sglang.forced_acceptance import LENGTH, forced_lengths
 from spectune.engines.sglang.interpreter import Interpreter, Tokenizer
 from spectune.engines.sglang.log_signatures import SIGNATURES
 from spectune.engines.sglang.model_config import Model
@@ -184,6 +185,10 @@ class SGLangEngine:
     def set_by_launcher(self) -> frozenset[str]:
         """What `entrypoints/engine.py` sets before it spawns the schedulers (facts, section 1.3)."""
         return SET_BY_LAUNCHER
+
+    def falsified(self, workers: Sequence[Mapping[str, str]]) -> list[Mismatch]:
+        """Return simulated acceptance that somebody left on."""
+        return [Mismatch(LENGTH, "unset", f"{length:g}") for length in forced_lengths(workers)]
 
     def start_allowance_s(self, candidate: Candidate) -> float:
         """Return how many seconds longer than a plain launch a candidate's may take to start."""

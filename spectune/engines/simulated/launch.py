@@ -7,6 +7,7 @@ from functools import cached_property, lru_cache
 
 from spectune.engines.simulated import acceptance, cost_model, memory
 from spectune.engines.simulated.faults import Failure, FaultPlan
+from spectune.engines.simulated.forced_acceptance import forced_survival
 from spectune.engines.simulated.profile import Profile
 from spectune.engines.simulated.profile_schema import Fault, Kind
 from spectune.engines.simulated.randomness import Pace, acceptance_draws
@@ -59,6 +60,7 @@ class SimulatedLaunch:
         self.plan = FaultPlan.of(profile, setup, fired or {}, doom)
         self.pace = Pace(profile.file.noise, profile.file.seed, number, hours)
         self._survivals = lru_cache(maxsize=4096)(self._computed_survivals)
+        self._forced = forced_survival(setup.algorithm, setup.depth, setup.environment)
 
     @cached_property
     def effects(self) -> float:
@@ -101,6 +103,8 @@ class SimulatedLaunch:
         """Return P(at least d drafts right) for d = 1 … depth; empty without speculation."""
         if not self.setup.speculative:
             return ()
+        if self._forced is not None:
+            return self._forced
         varies = self.profile.file.acceptance.context_halving_ktokens > 0
         return self._survivals(prompt_class, context_tokens if varies else 0.0)
 

@@ -60,6 +60,12 @@ class Setup:
         return "target_verify" if self.speculative else "decode"
 
     @property
+    def environment(self) -> dict[str, str]:
+        """The environment of the launch."""
+        size = len(ENV_PREFIX)
+        return {name[size:]: str(value) for name, value in self.values.items() if name.startswith(ENV_PREFIX)}
+
+    @property
     def depth(self) -> int:
         """Drafted tokens that can be right in one cycle."""
         return self.num_draft_tokens - 1 if self.algorithm in BLOCK_ALGORITHMS else self.num_steps

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from spectune.engines.sglang.forced_acceptance import forced_length
 from spectune.engines.sglang.rules import names as n
 from spectune.engines.sglang.rules.memory import LISTED
 from spectune.engines.sglang.rules.rule import RAN, READ, Rule
@@ -79,8 +80,7 @@ UNWISE = (
     ),
     Rule(
         "forced-acceptance", "unwise",
-        lambda s: s.env.get("SGLANG_SIMULATE_ACC_LEN", "-1").replace(".", "", 1).isdigit()
-        and float(s.env["SGLANG_SIMULATE_ACC_LEN"]) > 0,
+        lambda s: forced_length(s.env) is not None,
         "SGLANG_SIMULATE_ACC_LEN forces acceptance: outputs and speeds are not the model's", "section 1.3", READ,
         advice="unset it",
     ),

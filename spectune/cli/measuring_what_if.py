@@ -1,0 +1,122 @@
+"""`spectune breakeven STUDY --measure`: the what-if tables against launches that are made to accept so many tokens."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from spectune.analysis.why.forced import ForcedLevel, worst
+from spectune.cli.engines import provision
+from spectune.cli.live import Lines
+from spectune.cli.terminal import OUT, PROGRESS, print_json
+from spectune.engines.open import open_engine
+from spectune.engines.simulated.engine import PROFILE_FILE
+from spectune.errors import InputProblems, SpectuneError
+from spectune.search import StudyFolder, TrialRecord
+from spectune.search.forced_runs import WHAT_IF, run_forced
+from spectune.search.why import break_even_of
+from spectune.space import Candidate, SearchSpace
+
+DONE, INTERRUPTED = 0, 130
+
+
+def measure_what_if(study: str, *, candidate_id: str | None, as_json: bool) -> int:
+    """Launch a candidate with forced accept lengths and print how the prediction does; returns the exit code.
+
+    Args:
+        study: Its name or folder.
+        candidate_id: The candidate; the one the break-even is about unless given.
+        as_json: Whether to print JSON.
+
+    Raises:
+        SpectuneError: There is no such candidate, or a launch failed.
+    """
+    folder = StudyFolder.named(study).require()
+    space, records = _with_own_profile(folder), folder.records()
+    candidate = _candidate(records, candidate_id or break_even_of(records, space).candidate_id, folder)
+    if space.engine.runtime is not None:
+        provision(space.engine.runtime, torch_index=None)
+    problems = open_engine(space).missing()
+    if problems:
+        raise InputProblems(problems)
+    lock = folder.lock()
+    try:
+        found = _run(folder, space, records, candidate)
+    finally:
+        lock.release()
+    if found is None:
+        PROGRESS.print("interrupted: nothing of it is kept", markup=False)
+        return INTERRUPTED
+    _show(folder, space, candidate, found, as_json=as_json)
+    return DONE
+
+
+def _with_own_profile(folder: StudyFolder) -> SearchSpace:
+    """Return the study's space; a simulated one with the profile that the study keeps."""
+    space = folder.space()
+    if space.engine.kind == "simulated" and folder.belonging(PROFILE_FILE) is not None:
+        return space.with_engine(space.engine.model_copy(update={"profile": PROFILE_FILE}))
+    return space
+
+
+def _candidate(records: Sequence[TrialRecord], candidate_id: str | None, folder: StudyFolder) -> Candidate:
+    found = next((r.candidate for r in records if r.candidate.candidate_id == candidate_id), None)
+    if found is None:
+        raise SpectuneError(f"the study {folder.name} has no candidate with speculation to measure")
+    return found
+
+
+def _run(
+    folder: StudyFolder, space: SearchSpace, records: Sequence[TrialRecord], candidate: Candidate
+) -> list[ForcedLevel] | None:
+    """Make the launches; None when Ctrl-C or SIGTERM ended them, the engine being gone by then."""
+
+    async def main() -> list[ForcedLevel]:
+        task = asyncio.current_task()
+        assert task is not None
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        with Lines(space, PROGRESS) as lines:
+            return await run_forced(folder, space, records, candidate, lines)
+
+    try:
+        return asyncio.run(main())
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        return None
+
+
+def _show(
+    folder: StudyFolder, space: SearchSpace, candidate: Candidate, found: Sequence[ForcedLevel], *, as_json: bool
+) -> None:
+    simulated = space.engine.kind == "simulated"
+    if as_json:
+        print_json(
+            {
+                "study": folder.name, "simulated": simulated, "candidate_id": candidate.candidate_id,
+                "worst": worst(found), "runs": [run.to_json() for run in found],
+            }
+        )  # fmt: skip
+        return
+    if simulated:
+        OUT.print("SIMULATED: no figure here was measured on a real engine", style="bold yellow")
+    OUT.print(Text(f"{space.label(candidate)}, made to accept so many tokens a verify", style="bold"))
+    OUT.print(
+        f"{'level':>6}{'forced':>8}{'accepted':>10}{'predicted':>11}{'measured tok/s':>24}{'off':>8}", style="dim"
+    )
+    for run in found:
+        speed = run.measured_tok_s
+        measured = f"{speed.est:.1f} ({speed.lo:.1f}–{speed.hi:.1f})"
+        mark = "" if run.obeyed else "  the engine did not accept as it was told"
+        OUT.print(
+            f"{run.level:>6}{run.forced:>8g}{run.accept_length.est:>10.2f}{run.predicted_tok_s:>11.1f}{measured:>24}"
+            f"{run.off:>+8.1%}{mark}",
+            markup=False,
+        )
+    OUT.print(
+        f"predicted: forced accept length / cycle of the candidate as it is, launched beside; worst {worst(found):.1%}"
+    )
+    OUT.print(
+        f"kept under {folder.root / WHAT_IF}; these launches are never scored or exported", style="dim", markup=False
+    )

@@ -1,0 +1,112 @@
+"""Launches with SGLang's simulated acceptance, beside a study: does what the arithmetic predicts come true?
+
+They lie under `what-if/`, apart from the trials, and leave no record that anything scores or exports; the engine's
+read-back would make it suspect all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from spectune import files
+from spectune.analysis.why.forced import ForcedLevel, against_prediction, forced_lengths
+from spectune.engines.open import open_engine
+from spectune.engines.protocol import Occasion
+from spectune.engines.sglang.forced_acceptance import ALGORITHMS, LENGTH, OFF
+from spectune.errors import SpectuneError
+from spectune.search.feed import PromptFeed
+from spectune.search.folder import StudyFolder
+from spectune.search.guided.setting import Setting
+from spectune.search.plan import spent_s
+from spectune.search.records import Role, Step, TrialRecord
+from spectune.search.traffic import open_prompts
+from spectune.search.trial import Trial
+from spectune.search.watcher import Watcher
+from spectune.space import Candidate, SearchSpace
+
+WHAT_IF = "what-if"
+SCHEMA = 1
+
+
+async def run_forced(
+    folder: StudyFolder, space: SearchSpace, records: Sequence[TrialRecord], candidate: Candidate, watcher: Watcher
+) -> list[ForcedLevel]:
+    """Launch a candidate as it is, then once for each accept length it is made to have, and compare.
+
+    Every launch is asked the same prompts, and answers to `output_tokens` whatever it says: forced answers are rubbish.
+
+    Args:
+        folder: Of the study.
+        space: Its space.
+        records: Its launches.
+        candidate: With speculation.
+        watcher: Who is told.
+
+    Raises:
+        SpectuneError: SGLang cannot force this candidate's acceptance, or a launch failed.
+    """
+    if candidate.algorithm not in ALGORITHMS:
+        raise SpectuneError(
+            f"SGLang forces acceptance for {', '.join(sorted(ALGORITHMS))}, not for {candidate.algorithm}"
+        )
+    own = folder.root / WHAT_IF / candidate.candidate_id
+    runs = _Runs(space, records, candidate, folder, watcher)
+    plain = await runs.launch(own / "as-it-is", None)
+    found: list[ForcedLevel] = []
+    for length in forced_lengths(Setting.of({**space.engine.args, **candidate.values}).depth + 1):
+        forced = await runs.launch(own / f"accept-{length}", length)
+        found += against_prediction(plain.levels, forced.levels, float(length))
+    content = {"schema": SCHEMA, "study": folder.name, **candidate.to_json(), "runs": [run.to_json() for run in found]}
+    files.write_json(own / "what-if.json", content)
+    return found
+
+
+class _Runs:
+    """Launches of one candidate with the study's workload."""
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        records: Sequence[TrialRecord],
+        candidate: Candidate,
+        study: StudyFolder,
+        watcher: Watcher,
+    ) -> None:
+        workload = space.workload.model_copy(update={"ignore_eos": True})
+        self._space = replace(space, file=space.file.model_copy(update={"workload": workload}))
+        self._prompts = open_prompts(space)
+        self._records, self._candidate, self._study, self._watcher = records, candidate, study, watcher
+        self._made = 0
+
+    async def launch(self, folder: Path, accept_length: int | None) -> TrialRecord:
+        """Make one launch; None forces nothing.
+
+        Raises:
+            SpectuneError: It failed.
+        """
+        section = self._space.engine
+        forced = {LENGTH: OFF if accept_length is None else str(accept_length)}
+        space = self._space.with_engine(section.model_copy(update={"env": {**section.env, **forced}}))
+        engine = open_engine(space)
+        number = len(self._records) + self._made
+        self._made += 1
+        what = "as it is" if accept_length is None else f"made to accept {accept_length} tokens a verify"
+        step = Step(number, Role.SEARCH, self._candidate, f"what if: {what}")
+        self._watcher.launching(step)
+        renderer = engine.renderer()
+        try:
+            feed = PromptFeed(
+                self._prompts, renderer,
+                chat_template=space.workload.chat_template, output_tokens=space.workload.output_tokens,
+                start=max((record.prompts_end for record in self._records), default=0),
+            )  # fmt: skip
+            occasion = Occasion(number, spent_s(self._records) / 3600.0, self._study.root)
+            record = await Trial(step, folder, space, engine, feed, None, self._watcher, occasion).run()
+        finally:
+            renderer.close()
+        if record.failure is not None:
+            raise SpectuneError(f"the launch {what} failed: {record.failure.message}; see {folder / 'server.log'}")
+        self._watcher.finished(record)
+        return record
