@@ -137,8 +137,8 @@ class Lines:
 
     def launching(self, step: Step) -> None:
         """Say what is launched, and why."""
-        left = left_words(self._progress, 0.0) if self._progress else ""
-        self._print(f"[{step.trial}] {name(self._space, step.candidate, step.role)}: {step.why} ({left})")
+        left = f" ({left_words(self._progress, 0.0)})" if self._progress else ""
+        self._print(f"[{step.trial}] {name(self._space, step.candidate, step.role)}: {step.why}{left}")
 
     def says(self, text: str) -> None:
         """Leave out what would be replaced at once."""

@@ -63,16 +63,19 @@ def verify_alone(
     lead, rest = ("the verify alone takes", "draft and host take")
     if parts.host_ms is None:
         lead, rest = ("verify and host alone take", "the draft takes")
+    asked = needed(
+        targets, baseline_tok_s=baseline_tok_s, cycle_ms=Estimate.exactly(round(alone, 2)),
+        accept_length=accept_length, bound=bound,
+    )  # fmt: skip
     words = (
         f"{lead} {alone:.1f} ms: {baseline_tok_s:.3g} tok/s × {alone:.1f} ms would be a break-even of "
         f"{worked.break_even:.2f}, and {worked.speed_tok_s:.1f} tok/s at this accept length; {rest} {missing:.1f} ms "
         "more"
     )
-    asked = needed(
-        targets, baseline_tok_s=baseline_tok_s, cycle_ms=Estimate.exactly(round(alone, 2)),
-        accept_length=accept_length, bound=bound,
+    then = [f"{one.target:g} tok/s would take {one.accept_length.est:.2f} ({one.verdict})" for one in asked]
+    return VerifyAlone(
+        alone, worked.break_even, worked.speed_tok_s, missing, asked, "; ".join([words, *then])
     )  # fmt: skip
-    return VerifyAlone(alone, worked.break_even, worked.speed_tok_s, missing, asked, words)
 
 
 def discrepancies(

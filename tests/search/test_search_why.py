@@ -1,0 +1,303 @@
+import json
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from search_samples import record
+from why_samples import TEXT, chain, exactly, field_space, launch, pcie, study, told
+
+from spectune.analysis.diagnosis import Cost
+from spectune.engines.protocol import Mismatch
+from spectune.search.records import Role
+from spectune.search.summary import summarise
+from spectune.search.why import break_even_of, training_of
+from spectune.serving import FailureClass
+from spectune.space import Candidate
+
+
+def row_of(answer, candidate, level="c1", prompt_class=None):
+    wanted = (candidate.candidate_id, level, prompt_class)
+    return next(row for row in answer.rows if (row.candidate_id, row.level, row.prompt_class) == wanted)
+
+
+@pytest.fixture(scope="module")
+def field_case():
+    return break_even_of(study(), field_space(), candidate_id=chain(2).candidate_id)
+
+
+def test_golden_the_field_case_is_retold(field_case):
+    row = row_of(field_case, chain(2))
+    assert row.accept_length.est == pytest.approx(2.0, abs=0.001)
+    assert round(row.cycle_ms.est, 1) == 33.3
+    assert round(row.break_even.est, 2) == 2.75
+    assert round(row.speedup.est - 1.0, 2) == -0.27
+    assert row.verdict == "loses"
+    assert row.bound == 3
+    assert [one.verdict for one in row.needed] == ["out of reach", "out of reach"]
+    assert any("27% slower" in sentence for sentence in field_case.words)
+    assert "120 tok/s needs an accept length of 3.99 (out of reach: 2 steps give 3 at most)" in field_case.words
+
+
+def test_golden_the_arithmetic_of_the_verify_alone_is_retold():
+    answer = break_even_of(study(told), field_space(), candidate_id=chain(2).candidate_id)
+    alone = row_of(answer, chain(2)).verify_alone
+    assert round(alone.break_even, 2) == 2.46
+    assert round(alone.speed_tok_s, 1) == 66.7
+    assert round(alone.missing_ms, 1) == 3.3
+    assert [round(one.accept_length.est, 2) for one in alone.needed] == [3.0, 3.6]
+    assert [one.reachable for one in alone.needed] == [True, False]
+    assert any("120 tok/s would take 3.60 (out of reach)" in sentence for sentence in answer.words)
+    assert any("27% slower" in sentence for sentence in answer.words)
+
+
+def test_the_cycle_is_told_apart_as_it_was_made(field_case):
+    parts = row_of(field_case, chain(2)).parts
+    assert parts.draft_ms.lo <= 2.5 <= parts.draft_ms.hi
+    assert parts.verify_ms.lo <= 29.58 + 1.2 <= parts.verify_ms.hi
+    assert parts.host_ms is None  # plain steps ran in graphs and verifies did not
+    assert "host" in parts.words
+    assert parts.draft_ms.est + parts.verify_ms.est + parts.unexplained_ms == pytest.approx(33.28, abs=0.01)
+
+
+def test_the_host_is_told_where_both_ran_alike():
+    def overhead(steps, batch):
+        return 10.0 + 0.3 * (batch - 1) if not steps else 13.0 + 2.0 * steps + 0.3 * (batch * (steps + 1) - 1)
+
+    answer = break_even_of(study(overhead, graphs=(True, True)), field_space())
+    parts = row_of(answer, chain(3)).parts
+    assert parts.host_ms.lo <= 3.0 <= parts.host_ms.hi
+    assert parts.draft_ms.lo <= 6.0 <= parts.draft_ms.hi
+    assert parts.host_ms.est == pytest.approx(3.0, abs=0.5)
+
+
+def test_draft_and_verify_of_one_shape_are_not_told_apart():
+    answer = break_even_of([launch(0, 0), launch(1, 3), launch(2, 3), launch(3, 0)], field_space())
+    parts = row_of(answer, chain(3)).parts
+    assert parts.draft_ms is None
+    assert "not told apart" in parts.words
+    assert answer.missing is None
+
+
+def test_break_even_speedup_and_accept_length_say_the_same(field_case):
+    assert len(field_case.rows) == 6 * 3 * 3  # candidates, levels, all requests and two classes
+    for row in field_case.rows:
+        assert (row.speedup.est > 1.0) == (row.accept_length.est > row.break_even.est)
+        assert row.accept_length.est / row.break_even.est == pytest.approx(row.speedup.est)
+        assert row.break_even.est == pytest.approx(row.baseline_tok_s * row.cycle_ms.est / 1000.0)
+        if row.verdict == "pays":
+            assert row.accept_length.est > row.break_even.hi
+        if row.verdict == "loses":
+            assert row.accept_length.est < row.break_even.hi
+
+
+@settings(max_examples=25, deadline=None)
+@given(plain=st.floats(2.0, 40.0), fixed=st.floats(0.0, 30.0), draft=st.floats(0.05, 8.0), token=st.floats(0.0, 0.5))
+def test_all_figures_stay_consistent_on_any_machine(plain, fixed, draft, token):
+    def cycle(steps, batch):
+        return plain + token * (batch * (steps + 1) - 1) + (fixed + draft * steps if steps else 0.0)
+
+    answer = break_even_of(study(cycle), field_space())
+    for row in answer.rows:
+        assert (row.speedup.est > 1.0) == (row.accept_length.est > row.break_even.est)
+        assert row.break_even.est == pytest.approx(row.baseline_tok_s * row.cycle_ms.est / 1000.0)
+    for falls in answer.waterfalls:
+        inner = falls.steps[1:-1]
+        assert falls.steps[0].ms + sum(step.ms for step in inner) == pytest.approx(falls.steps[-1].ms)
+        assert falls.steps[0].tok_s + sum(step.tok_s for step in inner) == pytest.approx(falls.steps[-1].tok_s)
+    chosen = row_of(answer, next(chain(s) for s in range(1, 7) if chain(s).candidate_id == answer.candidate_id))
+    at = next(x for x in answer.what_if.by_accept_length if x.accept_length == chosen.accept_length.est)
+    assert at.speed == pytest.approx(chosen.decode_speed.est)
+    json.dumps(answer.to_json(), allow_nan=False)
+
+
+def test_rows_are_those_of_the_summary(field_case):
+    summary = summarise(study(), field_space(), None, name="field", engine="sglang")
+    by_key = {(row["candidate_id"], row["level"]): row for row in summary["candidates"] if row["class"] == "all"}
+    for row in (row for row in field_case.rows if row.prompt_class is None):
+        same = by_key[row.candidate_id, row.level]
+        assert same["break_even"] == row.break_even.to_json()
+        assert same["speedup"] == row.speedup.to_json()
+        assert same["verdict"] == row.verdict
+
+
+def test_the_waterfall_goes_from_the_baseline_to_the_candidate(field_case):
+    at = (chain(2).candidate_id, "c1")
+    falls = next(w for w in field_case.waterfalls if (w.candidate_id, w.level) == at)
+    names = [step.name for step in falls.steps]
+    assert names == ["baseline", "drafts", "draft", "verify", "unexplained", "rejected", "candidate"]
+    assert round(falls.steps[0].tok_s, 1) == 82.5
+    assert round(falls.steps[-1].tok_s, 1) == 60.1
+    assert falls.steps[1].reached_tok_s == pytest.approx(3 * 82.5, abs=0.1)
+    assert next(step for step in falls.steps if step.name == "rejected").tok_s < 0.0
+
+
+def test_causes_are_ranked_by_what_they_cost_and_actions_by_what_they_take(field_case):
+    lost = [cause.tok_s_lost for cause in field_case.causes if cause.tok_s_lost is not None]
+    assert lost == sorted(lost, reverse=True)
+    costs = [cost.rank for _, cost in field_case.actions]
+    assert costs == sorted(costs)
+    assert {Cost.FLAG, Cost.DRAFTER, Cost.TRAINING} <= {cost for _, cost in field_case.actions}
+    causes = {cause.cause: cause for cause in field_case.causes}
+    assert {"eager", "verify_time", "rejected_drafts", "weak_drafter", "draft_time"} <= causes.keys()
+    assert causes["draft_time"].tok_s_lost == pytest.approx(2000 / (33.28 - 2.5) - 60.1, abs=0.5)
+
+
+def test_graphs_are_not_advised_where_they_never_helped(field_case):
+    off = replace(launch(8, 2), candidate=Candidate.of({**chain(2).values, "disable-decode-cuda-graph": True}))
+    answer = break_even_of([*study(), off], field_space(), candidate_id=off.candidate.candidate_id)
+    assert "graphs_off" not in {cause.cause for cause in answer.causes}
+    assert "eager" in {cause.cause for cause in answer.causes}
+
+
+def test_a_better_drafter_moves_the_best_number_of_steps(field_case):
+    table = field_case.what_if.by_accept_length
+    steps = [at.best_num_steps for at in table]
+    assert steps == sorted(steps)
+    assert steps[0] == 1
+    assert steps[-1] == 6
+    assert all(at.best_speed >= at.speed - 1e-9 for at in table)
+    assert [at.speed for at in table] == sorted(at.speed for at in table)
+    perfect = table[-1]
+    assert perfect.best_accept_length == pytest.approx(7.0, abs=0.01)
+    assert perfect.best_speed == pytest.approx(7000.0 / pcie(6, 1), rel=0.02)
+
+
+def test_what_is_predicted_at_what_was_measured_is_what_was_measured(field_case):
+    for load in field_case.what_if.by_load:
+        assert load.measured == (load.concurrency in (1, 8, 32))
+        if load.measured:
+            row = row_of(field_case, chain(2), f"c{load.concurrency}")
+            assert load.speed == pytest.approx(row.decode_speed.est)
+            assert load.baseline_speed == pytest.approx(row.baseline_tok_s)
+    middle = next(load for load in field_case.what_if.by_load if load.concurrency == 4)
+    assert middle.baseline_speed == pytest.approx(1000.0 / pcie(0, 4), rel=0.03)
+    assert middle.speed == pytest.approx(2000.0 / pcie(2, 4), rel=0.03)
+    cycles = [at.cycle_ms for at in field_case.what_if.by_cycle]
+    assert min(cycles) < 33.28 < max(cycles)
+    assert all(
+        at.break_even == pytest.approx(82.5 * at.cycle_ms / 1000, rel=0.01) for at in field_case.what_if.by_cycle
+    )
+
+
+def test_the_load_limit_of_a_machine_that_is_known():
+    def crossing(steps, batch):  # 20 + batch ms a plain step; two steps: 30 + 2.5 batch
+        return 20.0 + batch if not steps else 30.0 + 2.5 * batch
+
+    answer = break_even_of(study(crossing), field_space(), candidate_id=chain(2).candidate_id)
+    assert answer.load_limit.between == ("c8", "c32")
+    assert "between c8 and c32" in answer.load_limit.words
+    # 2.0 × (20 + b) = 30 + 2.5 b at b = 20
+    assert answer.load_limit.concurrency.est == pytest.approx(20.0, rel=0.1)
+    assert answer.load_limit.concurrency.lo < 20.0 < answer.load_limit.concurrency.hi
+
+
+def test_contradictions_are_named_with_the_missing_milliseconds():
+    odd = launch(2, 2)
+    levels = tuple(replace(level, inter_chunk_ms=level.inter_chunk_ms * 0.9) for level in odd.levels)
+    answer = break_even_of([launch(0, 0), launch(1, 1), replace(odd, levels=levels)], field_space())
+    (found,) = row_of(answer, chain(2)).contradictions
+    assert found.between == "inter_chunk"
+    assert found.missing_ms == pytest.approx(3.33, abs=0.01)
+    assert "3.3 ms missing" in found.words
+
+
+def test_the_engines_own_cycle_is_held_against_the_clients():
+    answer = break_even_of(study(), field_space(), engine_cycles={(2, "c1"): 30.0, (2, "c8"): pcie(2, 8)})
+    row = row_of(answer, chain(2))
+    assert row.engine_cycle_ms == 30.0
+    assert [one.between for one in row.contradictions] == ["engine_step"]
+    assert row.contradictions[0].missing_ms == pytest.approx(3.28)
+    assert row_of(answer, chain(2), "c8").contradictions == ()
+
+
+def test_a_baseline_that_cannot_be_is_a_contradiction():
+    answer = break_even_of([launch(0, 0, lambda s, b: 50.0), launch(1, 2), launch(2, 3)], field_space())
+    assert "break_even" in {one.between for one in row_of(answer, chain(2)).contradictions}
+
+
+def test_targets_can_be_asked_for():
+    answer = break_even_of(study(), field_space(), targets=[70.0])
+    assert [one.target for one in row_of(answer, chain(2)).needed] == [70.0]
+
+
+@pytest.mark.parametrize(
+    ("records", "words"),
+    [
+        ([], "no launch is finished"),
+        ([launch(1, 2)], "no baseline is finished"),
+        ([launch(0, 0)], "no launch with speculation"),
+        (
+            [record(0, chain(0), failure=FailureClass.CRASH), record(1, chain(2), failure=FailureClass.CRASH)],
+            "2 launches",
+        ),
+        ([record(0, chain(0), suspect=[Mismatch("x", 1, 2)])], "1 are suspect"),
+    ],
+    ids=["none", "no-baseline", "no-speculation", "only-failed", "suspect"],
+)
+def test_a_study_without_an_answer_says_what_it_lacks(records, words):
+    answer = break_even_of(records, field_space())
+    assert answer.missing is not None
+    assert words in answer.missing
+    assert answer.rows == ()
+    assert answer.to_json()["rows"] == []
+
+
+def test_two_launches_have_a_break_even_and_no_more():
+    answer = break_even_of([launch(0, 0), launch(1, 2)], field_space())
+    assert answer.missing is None
+    assert answer.what_if is None
+    assert row_of(answer, chain(2)).parts.draft_ms is None
+    falls = next(w for w in answer.waterfalls if w.level == "c1")
+    assert [step.name for step in falls.steps] == ["baseline", "drafts", "cycle", "rejected", "candidate"]
+    assert any(words.startswith("launch with fewer") for words, _ in answer.actions) is False
+
+
+def test_open_loops_and_odd_names_are_borne():
+    text = TEXT.replace("{concurrency: 32}", "{rate: 2.5}").replace("org/37k", "'org/<b>\"x\"; rm -rf\\n$(y)'")
+    space = field_space(text)
+    name = space.parameters["speculative-draft-model-path"].values[0]
+
+    def renamed(one):
+        levels = tuple(replace(x, level="r2.5") if x.level == "c32" else x for x in one.levels)
+        return replace(one, levels=levels)
+
+    records = [renamed(launch(t, s, drafter=str(name))) for t, s in enumerate((0, 1, 2, 3, 0))]
+    answer = break_even_of(records, space)
+    assert row_of(answer, chain(2, str(name)), "r2.5").parts.draft_ms is None
+    assert answer.load_limit is not None
+    assert len(answer.load_limit.points) == 2
+    json.dumps(answer.to_json(), allow_nan=False)
+
+
+def test_confirmed_launches_alone_count_as_in_the_verdict():
+    again = [replace(launch(trial, steps), role=Role.CONFIRM) for trial, steps in ((8, 2), (9, 0), (10, 2), (11, 0))]
+    answer = break_even_of([*study(), *again], field_space())
+    row = row_of(answer, chain(2))
+    assert row.confirmed
+    assert row.trials == (8, 10)
+    assert answer.candidate_id == chain(2).candidate_id
+
+
+def test_training_asks_for_the_break_even_of_the_candidate(field_case):
+    from spectune.analysis.why import DrafterPoint
+
+    points = [DrafterPoint(10_000, 1.9), DrafterPoint(37_000, 2.0), DrafterPoint(1_400_000, 3.3)]
+    found = training_of(field_case, study(), field_space(), points, tokens_per_sample=1000)
+    assert found.accept_length == pytest.approx(2.746, abs=0.01)
+    assert 150_000 < found.samples.est < 700_000  # the field case reckoned 200 to 500 K
+    best = 32 * 1000 / pcie(0, 32)
+    assert found.cost.throughput_tok_s == pytest.approx(best)
+    assert found.cost.hours.est == pytest.approx(found.samples.est * 1000 / best / 3600)
+    assert any("more than the 3" in words for words in found.warnings)
+    assert training_of(break_even_of([], field_space()), [], field_space(), points, tokens_per_sample=1) is None
+
+
+def test_an_unmeasurably_slow_level_is_no_division_by_zero():
+    slow = launch(2, 2)
+    levels = tuple(
+        exactly(replace(level, decode_speed=level.decode_speed.scaled(1e-3)), 33_000.0) for level in slow.levels
+    )
+    answer = break_even_of([launch(0, 0), launch(1, 1), replace(slow, levels=levels)], field_space())
+    assert math.isfinite(row_of(answer, chain(2)).break_even.est)
