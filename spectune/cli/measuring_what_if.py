@@ -48,7 +48,7 @@ def measure_what_if(study: str, *, candidate_id: str | None, as_json: bool) -> i
     finally:
         lock.release()
     if found is None:
-        PROGRESS.print("interrupted: nothing of it is kept", markup=False)
+        PROGRESS.print("interrupted: no comparison was written", markup=False)
         return INTERRUPTED
     _show(folder, space, candidate, found, as_json=as_json)
     return DONE

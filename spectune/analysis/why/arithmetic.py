@@ -105,7 +105,7 @@ def discrepancies(
             cycle_ms,
             inter_chunk_ms,
             "the time between two chunks is",
-            "the engine sends several in a chunk",
+            "a chunk holds several cycles",
         ),
         ("engine_step", decode_cycle_ms, engine_cycle_ms, "the engine's own log says", "its log counts other requests"),
     )

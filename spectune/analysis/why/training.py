@@ -31,7 +31,7 @@ FEW_POINTS = 5
 QUANTILES = (0.5, 0.025, 0.975)
 REACH = (100.0, 1000.0)
 """Half of the limit is reached between the fewest samples / 100 and the most × 1000."""
-STEPS = (60, 80, 28)
+STEPS = (40, 60, 16)
 CURVE_POINTS = 25
 
 

@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 
 import aiohttp
+import pytest
 from simulated_samples import MODEL, a_profile
 from simulated_server import engine, speculating
 
@@ -42,12 +43,14 @@ async def closed_loop(url: str) -> list[dict[str, object]]:
     return [found[number] for number in range(LOOP.requests)]
 
 
-def test_request_by_request(tmp_path: Path) -> None:
-    with engine(tmp_path, *WORDS, env={"SPECTUNE_SIM_LAUNCH": "5"}, time_scale=0.1, **CHANGES) as running:
+@pytest.mark.parametrize("forced", [{}, {"SGLANG_SIMULATE_ACC_LEN": "2.4"}], ids=["drafted", "forced"])
+def test_request_by_request(tmp_path: Path, forced: dict[str, str]) -> None:
+    env = {"SPECTUNE_SIM_LAUNCH": "5", **forced}
+    with engine(tmp_path, *WORDS, env=env, time_scale=0.1, **CHANGES) as running:
         running.wait_ready()
         served = asyncio.run(closed_loop(running.url))
     words = [*MODEL, "--tp-size", "2", *WORDS]
-    _, launch, _ = open_launch(a_profile(**CHANGES), words, {"SPECTUNE_SIM_LAUNCH": "5"})
+    _, launch, _ = open_launch(a_profile(**CHANGES), words, env)
     virtual = VirtualEngine(launch).serve(LOOP).requests()
     for number, (over_http, in_process) in enumerate(zip(served, virtual, strict=True)):
         assert over_http["prompt_tokens"] == in_process.prompt_tokens

@@ -1,0 +1,89 @@
+"""Launches with forced accept lengths: they obey, the arithmetic predicts them, and nothing scores or exports them."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from search_simulated import PROFILE, SPACE, Silent, chain, launch, write
+
+from spectune.answer import deliver
+from spectune.engines.open import open_engine
+from spectune.errors import SpectuneError
+from spectune.search import Status, StudyFolder, open_study
+from spectune.search.forced_runs import run_forced
+from spectune.space import Candidate, load_space
+
+PLAIN = Candidate.of({"speculative-algorithm": "none"})
+FORCED = {"SGLANG_SIMULATE_ACC_LEN": "3"}
+
+
+def a_study(folder: Path) -> tuple[StudyFolder, Path]:
+    """A study of two finished launches."""
+    file = write(folder)
+    space = load_space(file)
+    study = StudyFolder(folder / "studies/one")
+    open_study(study, space, open_engine(space))
+    for number, candidate in enumerate((PLAIN, chain(3))):
+        study.write_result(launch(file, candidate, number=number, root=study.root))
+    return study, file
+
+
+def run(study: StudyFolder, file: Path, candidate: Candidate):
+    return asyncio.run(run_forced(study, load_space(file), study.records(), candidate, Silent()))
+
+
+def test_forced_launches_do_what_the_arithmetic_predicts(tmp_path):
+    study, file = a_study(tmp_path)
+    before = {path: path.read_bytes() for path in (study.root / "trials").rglob("*") if path.is_file()}
+    found = run(study, file, chain(3))
+    assert [(one.level, one.forced) for one in found] == [(name, s) for s in (1, 2, 3, 4) for name in ("c1", "c4")]
+    assert all(one.obeyed for one in found)
+    assert max(abs(one.off) for one in found) < 0.03
+    kept = json.loads((study.root / "what-if" / chain(3).candidate_id / "what-if.json").read_text())
+    assert kept["schema"] == 1
+    assert [one["forced"] for one in kept["runs"]] == [1, 1, 2, 2, 3, 3, 4, 4]
+    assert {path: path.read_bytes() for path in (study.root / "trials").rglob("*") if path.is_file()} == before
+    assert len(study.records()) == 2
+
+
+def test_what_was_forced_is_neither_scored_nor_exported(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    study, file = a_study(tmp_path)
+    run(study, file, chain(3))
+    summary = deliver(study, load_space(file), study.records(), None).summary
+    assert sorted(trial for row in summary["candidates"] for trial in row["trials"] if row["class"] == "all") == [
+        0,
+        0,
+        1,
+        1,
+    ]
+    exported = [path.read_text() for path in study.exports.iterdir()]
+    assert exported
+    assert not any("SIMULATE_ACC" in text for text in exported)
+
+
+def test_a_launch_whose_workers_have_the_variable_is_suspect_wherever_it_came_from(tmp_path):
+    file = write(tmp_path, engine={**SPACE["engine"], "env": FORCED})
+    # Canaries would end it first: forced answers are not the model's.
+    record = launch(file, chain(3))
+    assert record.status in {Status.SUSPECT, Status.FAILED}
+    assert "SGLANG_SIMULATE_ACC_LEN" in {mismatch.field for mismatch in record.suspect}
+
+
+def test_an_algorithm_that_cannot_be_forced_is_refused(tmp_path):
+    study, file = a_study(tmp_path)
+    ngram = Candidate.of({"speculative-algorithm": "NGRAM", "speculative-num-draft-tokens": 4})
+    with pytest.raises(SpectuneError, match="not for NGRAM"):
+        run(study, file, ngram)
+    assert not (study.root / "what-if").exists()
+
+
+def test_a_launch_that_fails_is_said_with_its_log(tmp_path):
+    study, _ = a_study(tmp_path)
+    dying = tmp_path / "dying"
+    dying.mkdir()
+    file = write(dying, profile=PROFILE | {"faults": [{"when": {"speculation": True}, "at": "load", "kind": "oom"}]})
+    with pytest.raises(SpectuneError, match=r"the launch as it is failed: .*server\.log"):
+        run(study, file, chain(3))
+    assert len(study.records()) == 2
