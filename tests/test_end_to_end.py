@@ -207,13 +207,13 @@ def test_the_finished_study_answers_again_without_a_launch(lived: Lived) -> None
     assert sorted(lived.study.glob("trials/*")) == before
 
 
-@pytest.mark.parametrize("name", ["studies", "report", "export", "diagnose"])
+@pytest.mark.parametrize("name", ["studies", "report", "export", "diagnose", "breakeven"])
 def test_the_readmes_commands_on_a_study(lived: Lived, name: str) -> None:
-    (arguments,) = [c for c in spectune_commands() if c[0] == name]
+    (arguments,) = [c for c in spectune_commands() if c[0] == name and "--cycle-ms" not in c]
     for extra in ([], ["--json"]):
         done = lived.spectune(*arguments, *extra)
         assert done.returncode == 0, done.stderr
-        assert "launch-" in done.stdout or "quickstart" in done.stdout
+        assert any(word in done.stdout for word in ("launch-", "quickstart", "break-even"))
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ read-back would make it suspect all the same.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,6 @@ from spectune.errors import SpectuneError
 from spectune.search.feed import PromptFeed
 from spectune.search.folder import StudyFolder
 from spectune.search.guided.setting import Setting
-from spectune.search.plan import spent_s
 from spectune.search.records import Role, Step, TrialRecord
 from spectune.search.traffic import open_prompts
 from spectune.search.trial import Trial
@@ -102,7 +102,8 @@ class _Runs:
                 chat_template=space.workload.chat_template, output_tokens=space.workload.output_tokens,
                 start=max((record.prompts_end for record in self._records), default=0),
             )  # fmt: skip
-            occasion = Occasion(number, spent_s(self._records) / 3600.0, self._study.root)
+            hours = math.fsum(record.seconds.total for record in self._records) / 3600.0
+            occasion = Occasion(number, hours, self._study.root)
             record = await Trial(step, folder, space, engine, feed, None, self._watcher, occasion).run()
         finally:
             renderer.close()

@@ -1,0 +1,178 @@
+"""`spectune breakeven` on a study, as people type it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from readme_commands import SPECTUNE
+
+from spectune.cli import main
+
+SPACE = """schema: 1
+name: planned
+engine: {kind: simulated, profile: kimi-k2.5-pcie, virtual: true, gpus: 8, args: {model-path: m, tp-size: 8,
+  max-running-requests: 64, attention-backend: triton}}
+search:
+  speculative-algorithm: [none, EAGLE3]
+  speculative-draft-model-path: [37k]
+  speculative-num-steps: {from: 1, to: 4}
+  speculative-eagle-topk: [1]
+  speculative-num-draft-tokens: {from: 2, to: 5}
+workload:
+  {prompts: builtin:mixed, chat_template: false, output_tokens: 128, levels: [{concurrency: 1}, {concurrency: 8}]}
+objectives: [{maximize: decode_speed, level: c1}]
+targets: {decode_speed: [100, 120]}
+budget: {trials: 9}
+"""
+
+
+def spectune(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([SPECTUNE, *arguments], cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a study on the machine of the field case, in virtual time."""
+    found = tmp_path_factory.mktemp("planned")
+    (found / "space.yaml").write_text(SPACE)
+    done = spectune("search", "space.yaml", "--sampler", "grid", cwd=found)
+    assert done.returncode in (0, 1), done.stderr
+    return found
+
+
+def chain_of_two(folder: Path) -> str:
+    rows = json.loads((folder / "studies/planned/summary.json").read_text())["candidates"]
+    return next(row["candidate_id"] for row in rows if row["num_steps"] == 2)
+
+
+def test_the_field_case_is_retold_from_a_study(folder: Path) -> None:
+    done = spectune("breakeven", "planned", "--candidate", chain_of_two(folder)[:8], cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("SIMULATED")
+    for words in (
+        "speculation does not pay: 27% slower than the best baseline",
+        "120 tok/s needs an accept length of 3.9",
+        "out of reach: 2 steps give 3 at most",
+        "the cycle: draft",
+        "From no speculation to",
+        "What to do next, cheapest first",
+        "With another drafter, at c1",
+        "With this drafter, at another load",
+    ):
+        assert words in done.stdout, words
+
+
+def test_json_holds_the_same_object(folder: Path) -> None:
+    done = spectune("breakeven", "planned", "--json", "--candidate", chain_of_two(folder), "--target", "70", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["simulated"] is True
+    answer = told["break_even"]
+    row = next(r for r in answer["rows"] if (r["num_steps"], r["level"], r["prompt_class"]) == (2, "c1", None))
+    assert row["accept_length"][0] == pytest.approx(2.0, abs=0.1)
+    assert row["break_even"][0] == pytest.approx(2.75, abs=0.1)
+    assert row["cycle_ms"][0] == pytest.approx(33.3, rel=0.03)
+    assert row["speedup"][0] - 1 == pytest.approx(-0.27, abs=0.04)
+    assert row["bound"] == 3
+    assert [one["target"] for one in row["needed"]] == [70.0]
+    assert {r["prompt_class"] for r in answer["rows"]} == {None, "chat", "code", "math"}
+
+
+def test_drafter_points_as_people_write_them(folder: Path) -> None:
+    points = ["--drafter-points", "10000:1.9", "37000:2.0", "1400000:3.3", "--tokens-per-sample", "1000"]
+    for arguments in (
+        ["planned", *points],
+        [*points, "planned"],
+        ["planned", points[0], ",".join(points[1:4]), *points[4:]],
+    ):
+        done = spectune("breakeven", *arguments, "--json", cwd=folder)
+        assert done.returncode == 0, done.stderr
+        assert [one["samples"] for one in json.loads(done.stdout)["training"]["points"]] == [10_000, 37_000, 1_400_000]
+    told = spectune("breakeven", "planned", *points, cwd=folder).stdout
+    assert "training samples" in told
+    assert "hours of this engine" in told
+
+
+def test_measuring_prints_how_far_off_the_prediction_is(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "studies", tmp_path / "studies")
+    done = spectune("breakeven", "planned", "--measure", "--json", "--candidate", chain_of_two(folder), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert [run["forced"] for run in told["runs"]] == [1, 1, 2, 2, 3, 3]
+    assert told["worst"] < 0.04
+    table = spectune("breakeven", "planned", "--measure", "--candidate", chain_of_two(folder), cwd=tmp_path)
+    assert "never scored or exported" in table.stdout
+    assert sorted(p.name for p in (tmp_path / "studies/planned/trials").iterdir()) == sorted(
+        p.name for p in (folder / "studies/planned/trials").iterdir()
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "give a STUDY, or figures"),
+        (["--baseline", "82", "--cycle-ms", "30"], "--baseline, --cycle-ms and --accept"),
+        (["--measure", "--baseline", "82", "--cycle-ms", "30", "--accept", "2"], "are about a STUDY: name one"),
+        (["planned", "--baseline", "82"], "either a STUDY or figures"),
+        (["planned", "other"], "takes one study, but got 'planned', 'other'"),
+        (["nothere"], "there is no study nothere"),
+        (["planned", "--candidate", "zzz"], "candidates with speculation: "),
+        (["planned", "--candidate", ""], "candidates with speculation: "),
+        (["planned", "--target", "-1"], "target (tok/s) must be a positive number, but got -1"),
+        (["planned", "--drafter-points", "10000:1.9"], "--tokens-per-sample N go together"),
+        (["planned", "--tokens-per-sample", "9"], "--tokens-per-sample N go together"),
+        (["planned", "--drafter-points", "1:2", "--tokens-per-sample", "0"], "must be from 1 to 10,000,000, but got 0"),
+        (["planned", "--drafter-points", "1000:1.9", "--tokens-per-sample", "9"], "two different numbers of samples"),
+        (["planned", "--drafter-points", "many", "--tokens-per-sample", "9"], "but got 'many'"),
+        (["planned", "--drafter-points", "10:0.5,1e3:2", "--tokens-per-sample", "9"], "but got '1e3:2'"),
+        (["planned", "--drafter-points", "0:2 5:nan", "--tokens-per-sample", "9"], "but got '5:nan'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_bad_input_is_one_message(
+    folder: Path, arguments: list[str], words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "argv", ["spectune", "breakeven", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr()
+    assert ended.value.code == 2
+    assert words in said.err
+    assert said.out == ""
+
+
+def test_a_study_without_a_baseline_ends_with_one(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "studies", tmp_path / "studies")
+    for trial in (tmp_path / "studies/planned/trials").iterdir():
+        if json.loads((trial / "result.json").read_text())["values"]["speculative-algorithm"] == "none":
+            shutil.rmtree(trial)
+    done = spectune("breakeven", "planned", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "no baseline is finished" in done.stdout
+    told = spectune("breakeven", "planned", "--json", cwd=tmp_path)
+    assert told.returncode == 1
+    assert json.loads(told.stdout)["break_even"]["missing"]
+
+
+def test_a_half_written_study_is_borne_and_a_damaged_one_said(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "studies", tmp_path / "studies")
+    trials = sorted((tmp_path / "studies/planned/trials").iterdir())
+    (trials[-1] / "result.json").unlink()
+    (tmp_path / "studies/planned/summary.json").write_text("{")
+    assert spectune("breakeven", "planned", cwd=tmp_path).returncode == 0
+    (trials[1] / "result.json").write_text('{"schema": 1')
+    done = spectune("breakeven", "planned", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "result.json" in done.stderr
+    shutil.rmtree(tmp_path / "studies/planned/trials")
+    done = spectune("breakeven", "planned", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "no launch is finished yet" in done.stdout
