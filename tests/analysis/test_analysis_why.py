@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from spectune.analysis.estimate import Estimate
 from spectune.analysis.why import DrafterPoint, training
 from spectune.analysis.why.arithmetic import discrepancies, needed, verify_alone
+from spectune.analysis.why.cycle import CycleParts
 from spectune.analysis.why.forced import ForcedLevel, forced_lengths, worst
 from spectune.analysis.why.load_limit import load_limit
-from spectune.analysis.why.result import CycleParts
 
 FIELD_POINTS = (DrafterPoint(10_000, 1.9), DrafterPoint(37_000, 2.0), DrafterPoint(1_400_000, 3.3))
 ON_AN_ENGINE = {"bound": None, "tokens_per_sample": 1000, "throughput_tok_s": 1500.0, "where": "c32"}

@@ -1,15 +1,12 @@
 """Whether speculation pays in a study, why it is not faster, and what would make it faster. Pure."""
 
+from spectune.analysis.why.cycle import CycleParts, Discrepancy, Needed, VerifyAlone
 from spectune.analysis.why.result import (
     BreakEvenOfStudy,
     BreakEvenRow,
-    CycleParts,
-    Discrepancy,
     LoadLimit,
     LostSpeed,
-    Needed,
     Pays,
-    VerifyAlone,
     Waterfall,
     WaterfallStep,
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from spectune.analysis.break_even import BreakEven, break_even, break_even_accept_length
 from spectune.analysis.estimate import Estimate
 from spectune.analysis.level_notes import ROUTES_DISAGREE
-from spectune.analysis.why.result import CycleParts, Discrepancy, Needed, VerifyAlone
+from spectune.analysis.why.cycle import CycleParts, Discrepancy, Needed, VerifyAlone
 
 FREE_DRAFT_MATTERS = 0.02
 """Draft and host below this share of a cycle are not worth a sentence."""

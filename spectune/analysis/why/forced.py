@@ -11,7 +11,7 @@ import numpy as np
 from spectune.analysis.break_even import decode_speed
 from spectune.analysis.estimate import Estimate, ratio
 from spectune.analysis.measurement import LevelMeasurement
-from spectune.analysis.why.result import Jsonable
+from spectune.analysis.why.jsonable import Jsonable
 
 MOST_LENGTHS = 4
 OBEYED = 0.05

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spectune.analysis.estimate import Estimate
-from spectune.analysis.why.result import Jsonable
+from spectune.analysis.why.jsonable import Jsonable
 
 Floats = npt.NDArray[np.float64]
 

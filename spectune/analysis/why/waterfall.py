@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from spectune.analysis.why.result import BreakEvenRow, CycleParts, Waterfall, WaterfallStep
+from spectune.analysis.why.cycle import CycleParts
+from spectune.analysis.why.result import BreakEvenRow, Waterfall, WaterfallStep
 
 
 def waterfall(row: BreakEvenRow) -> Waterfall:

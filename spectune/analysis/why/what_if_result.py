@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+
+from spectune.analysis.why.jsonable import Jsonable
 
 
 @dataclass(frozen=True, slots=True)
-class AtAcceptLength:
+class AtAcceptLength(Jsonable):
     """What a drafter of another quality would give.
 
     Attributes:
@@ -30,7 +31,7 @@ class AtAcceptLength:
 
 
 @dataclass(frozen=True, slots=True)
-class AtCycle:
+class AtCycle(Jsonable):
     """What another cycle time would give, with the drafter as it is.
 
     Attributes:
@@ -45,7 +46,7 @@ class AtCycle:
 
 
 @dataclass(frozen=True, slots=True)
-class AtLoad:
+class AtLoad(Jsonable):
     """What another load would give.
 
     Attributes:
@@ -70,7 +71,7 @@ class AtLoad:
 
 
 @dataclass(frozen=True, slots=True)
-class WhatIf:
+class WhatIf(Jsonable):
     """Predictions for one candidate, scaled so that at what was measured they are what was measured.
 
     Attributes:
@@ -90,7 +91,3 @@ class WhatIf:
     by_cycle: tuple[AtCycle, ...]
     by_load: tuple[AtLoad, ...]
     words: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """All fields as JSON values."""
-        return asdict(self)

@@ -57,8 +57,8 @@ class Shapes:
         """
         shape = np.array(self.conditionals)
         changed = tuple((1.0 / (1.0 + (1.0 / shape - 1.0) * np.exp(-log_odds))).tolist())
-        chain = chain_lengths(changed)
-        return np.array([self._length(setting, changed, chain) for setting in self.settings])
+        chain, most = chain_lengths(changed), max(setting.tokens for setting in self.settings)
+        return np.array([self._length(setting, changed, chain, most) for setting in self.settings])
 
     def odds_for(self, accept_length: float) -> float:
         """Return the change of odds at which the candidate's own way has this accept length, by bisection."""
@@ -74,10 +74,10 @@ class Shapes:
         """Highest accept length of the candidate's own way."""
         return self.settings[0].depth + 1
 
-    def _length(self, setting: Setting, shape: tuple[float, ...], chain: Floats) -> float:
+    def _length(self, setting: Setting, shape: tuple[float, ...], chain: Floats, most: int) -> float:
         if setting.topk == 1:
             return float(chain[min(setting.depth, len(chain) - 1)])
-        table = tree_lengths(shape, setting.topk, self.breadth, max(s.tokens for s in self.settings))
+        table = tree_lengths(shape, setting.topk, self.breadth, most)
         return float(table[min(setting.depth, len(shape)), setting.tokens])
 
 
