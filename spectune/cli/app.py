@@ -109,6 +109,48 @@ def search(
     raise typer.Exit(exit_code)
 
 
+@app.command(short_help="Write a first search space for a model and its drafters.")
+def init(
+    model: Annotated[str, typer.Option("--model", metavar="DIR|NAME", help="The target: a folder, or a hub name.")],
+    drafter: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--drafter",
+            metavar="DIR|NAME",
+            help="Repeatable; without it the model's own draft layers, or n-gram lookup.",
+        ),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="Of the study; the model's by default.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of NAME.yaml here.")
+    ] = None,
+    python: Annotated[
+        str, typer.Option("--python", metavar="PROGRAM", help="The interpreter that has sglang.")
+    ] = "python3",
+    runtime: Annotated[
+        str | None,
+        typer.Option("--runtime", metavar="NAME", help="Instead: a runtime that spectune installs, cpu-reference."),
+    ] = None,
+    gpus: Annotated[
+        int | None, typer.Option("--gpus", min=1, help="Of a launch; all that are here by default.")
+    ] = None,
+    gpu: Annotated[
+        str | None, typer.Option("--gpu", metavar="GPU", help="Which, as for explain; by default this machine's.")
+    ] = None,
+    json_output: JsonFlag = False,
+) -> None:
+    """Write a commented search space: what the checkpoints and the GPUs say is worth searching, the preflight done."""
+    from spectune.cli.initializing import run_init
+
+    done = run_init(
+        model, drafter or [], name=name, output=output, python=python, runtime=runtime, gpus=gpus, gpu=gpu,
+        as_json=json_output,
+    )  # fmt: skip
+    raise typer.Exit(done)
+
+
 @app.command(short_help="Write a study's HTML report and print its answer.")
 def report(
     study: StudyArgument,

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from spectune.cli.explain_table import FIELDS, UNTESTED, print_explanation
 from spectune.cli.terminal import print_json
 from spectune.engines.sglang.gpu_model import gpu_names, known_as
+from spectune.engines.sglang.hardware import machine_named
 from spectune.engines.sglang.launch_line.command_line import MODEL, LaunchLine, read_launch
 from spectune.engines.sglang.model_folder import ModelReader
 from spectune.engines.sglang.options import SHIPPED_VERSION
@@ -130,10 +131,7 @@ def choose_machine(gpu: str | None, *, on_cpu: bool, here: Sequence[str]) -> tup
     Raises:
         SpectuneError: For a machine whose rules are not known.
     """
-    gpu = None if gpu is None else gpu.strip().lower()
-    if gpu is not None and gpu not in MACHINES:
-        known = ", ".join(MACHINES)
-        raise SpectuneError(f"--gpu must be one of {known} (other GPUs are not known), but got {printable(gpu, 60)!r}")
+    gpu = None if gpu is None else machine_named(gpu).name
     local = known_as(here[0]) if here else None
     name = "cpu" if on_cpu else gpu or local or ASSUMED_MACHINE
     findings = []

@@ -58,11 +58,13 @@ def preflight_of(space: SearchSpace, engine: SGLangEngine) -> SpacePreflight:
 
 
 def _assignments(space: SearchSpace) -> Iterator[dict[str, Any]]:
-    """Yield the speculative assignments of all that a preflight depends on."""
+    """Yield the speculative assignments of all that a preflight depends on, those the file forbids left out."""
     varied = [space.parameters[name] for name in ASKED if name in space.parameters]
     for values in itertools.product(*(parameter.values for parameter in varied)):
         assignment = {**space.engine.args, **{p.name: value for p, value in zip(varied, values, strict=True)}}
-        if assignment.get(ALGORITHM, NO_SPECULATION) != NO_SPECULATION:
+        whole = [one for one in space.forbid if all(name in assignment for name, _ in one.tests)]
+        forbidden = any(one.matches(assignment) for one in whole)
+        if assignment.get(ALGORITHM, NO_SPECULATION) != NO_SPECULATION and not forbidden:
             yield {name: assignment[name] for name in ASKED if name in assignment}
 
 
