@@ -207,10 +207,11 @@ def test_the_finished_study_answers_again_without_a_launch(lived: Lived) -> None
     assert sorted(lived.study.glob("trials/*")) == before
 
 
-@pytest.mark.parametrize("name", ["studies", "report", "export", "diagnose"])
+@pytest.mark.parametrize("name", ["studies", "report", "export", "diagnose", "calibrate"])
 def test_the_readmes_commands_on_a_study(lived: Lived, name: str) -> None:
     (arguments,) = [c for c in spectune_commands() if c[0] == name]
     for extra in ([], ["--json"]):
+        (lived.study.parent.parent / "my-machine.yaml").unlink(missing_ok=True)  # calibrate overwrites nothing
         done = lived.spectune(*arguments, *extra)
         assert done.returncode == 0, done.stderr
         assert "launch-" in done.stdout or "quickstart" in done.stdout

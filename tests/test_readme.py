@@ -33,7 +33,7 @@ def test_the_first_two_blocks_are_the_two_commands() -> None:
 
 def test_every_command_is_run_somewhere() -> None:
     here = [c[0] for c in ALONE]
-    end_to_end = ["search", "studies", "report", "export", "diagnose"]
+    end_to_end = ["search", "studies", "report", "export", "diagnose", "calibrate"]
     assert all(c in ALONE or c[0] in [*end_to_end, "doctor", "init"] for c in spectune_commands())
     assert {"breakeven", "engine", "search"} <= set(here)
 

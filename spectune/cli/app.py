@@ -337,6 +337,20 @@ def simulate(
     raise typer.Exit(run_simulation(profile, command or [], port=port, time_scale=time_scale))
 
 
+@app.command(short_help="Fit a simulated machine to a measured study.")
+def calibrate(
+    study: StudyArgument,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of STUDY-profile.yaml here.")
+    ] = None,
+    json_output: JsonFlag = False,
+) -> None:
+    """Fit a profile to a measured study, and say how well it predicts launches it was not fitted on."""
+    from spectune.cli.calibrating import run_calibrate
+
+    raise typer.Exit(run_calibrate(study, output=output, as_json=json_output))
+
+
 @app.command(short_help="List the machines that can be simulated.")
 def profiles(json_output: JsonFlag = False) -> None:
     """List the shipped profiles of the simulated engine and where their numbers come from."""
