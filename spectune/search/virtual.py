@@ -184,7 +184,8 @@ class VirtualLaunch:
         if request.error is not None:
             return Answer(name, (), error=request.error)
         variant = self._launch.variant(number, temperature)
-        ids = tuple(islice(tokens.reply(prompt.input_ids, variant), OUTPUT_TOKENS))
+        sampled = self._launch.sampled_tokens(number)
+        ids = tuple(islice(tokens.reply(prompt.input_ids, variant, sampled), OUTPUT_TOKENS))
         return Answer(name, ids, request.spec_verify_ct, request.spec_num_correct_drafts)
 
     def _reach(self, points: Iterable[str]) -> Failure | None:
