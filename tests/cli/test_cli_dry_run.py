@@ -111,3 +111,15 @@ def test_an_argument_of_ngram_that_is_gone(tmp_path: Path) -> None:
         preview(Asked(write(tmp_path, "tp-size: 8", "[none, NGRAM]", (gone, "[4, 8]"))), as_json=True)
     said = f"SGLang 0.5.23 has no {gone} any more, 0.5.9 was the last with it; leave it out: nothing replaces it"
     assert str(wrong.value).endswith(said)
+
+
+@pytest.mark.parametrize(("args", "told"), [("device: cpu, attention-backend: intel_amx", 1), ("tp-size: 8", 0)])
+def test_speculation_that_cannot_sample_is_told_beforehand(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], args: str, told: int
+) -> None:
+    file = Path(write(tmp_path, args))
+    file.write_text(
+        file.read_text().replace("builtin:tiny,", "builtin:tiny, temperature: 0.7,").replace("gpus: 8, ", "")
+    )
+    notes = previewed(str(file), capsys)["notes"]
+    assert sum("verifies greedily whatever the temperature: at 0.7" in note for note in notes) == told
