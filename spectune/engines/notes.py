@@ -31,14 +31,14 @@ def unseen_models(space: SearchSpace, engine: SGLangEngine) -> list[str]:
 
 
 def greedy_verify(space: SearchSpace, engine: SGLangEngine) -> list[str]:
-    """Say that speculation on a CPU does not sample (speculative/spec_utils.py:293), so that no launch of it can count."""
+    """Say that speculation on a CPU does not sample (speculative/spec_utils.py:293), so that it cannot be measured."""
     temperature = space.workload.temperature
     if temperature <= 0 or engine.cuda or engine.simulated:
         return []
-    return [
-        f"on a CPU SGLang verifies greedily whatever the temperature: at {temperature:g} every launch with speculation "
-        "will be found to answer otherwise than the baseline; give the workload temperature: 0"
-    ]
+    said = (
+        f"on a CPU SGLang verifies greedily whatever the temperature: at {temperature:g} every launch with speculation"
+    )
+    return [f"{said} will be found to answer otherwise than the baseline; give the workload temperature: 0"]
 
 
 def unknown_algorithms(space: SearchSpace) -> list[str]:
