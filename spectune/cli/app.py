@@ -213,7 +213,10 @@ def breakeven(
 
 @app.command(short_help="Say why a server that already runs is slow.")
 def diagnose(
-    log: Annotated[Path | None, typer.Option("--log", metavar="FILE", help="The server's log, of any size.")] = None,
+    log: Annotated[
+        Path | None,
+        typer.Option("--log", metavar="FILE", help="The server's log, of any size; - for a pipe."),
+    ] = None,
     url: Annotated[
         str | None, typer.Option("--url", metavar="URL", help="A running server, such as http://localhost:30000.")
     ] = None,

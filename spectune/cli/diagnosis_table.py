@@ -11,11 +11,15 @@ from spectune.cli.terminal import OUT
 from spectune.engines.sglang.printable import printable
 
 MOST_ROWS = 8
+NOTHING_FOUND = "nothing that slows it down was found"
+NOTHING_MEASURED = "nothing was measured, so that no cause was found rules nothing out"
 
 
 def print_diagnosis(title: str, known: Running, diagnosis: Diagnosis) -> None:
     """Print everything that is to be said."""
     _say(title)
+    if known.simulated:
+        _say("SIMULATED: spectune's own engine answers in place of SGLang; no figure here is of the hardware it names")
     for sentence in _launched(known):
         _say(sentence)
     if known.loads:
@@ -23,7 +27,7 @@ def print_diagnosis(title: str, known: Running, diagnosis: Diagnosis) -> None:
     for sentence in (*diagnosis.words, *(f"note: {note}" for note in diagnosis.notes)):
         _say(sentence)
     if not diagnosis.causes:
-        _say("nothing that slows it down was found")
+        _say(NOTHING_FOUND if diagnosis.measured else NOTHING_MEASURED)
         return
     _say("likely causes, most tokens per second lost first:")
     for number, cause in enumerate(diagnosis.causes, 1):
@@ -54,18 +58,27 @@ def _launched(known: Running) -> Iterator[str]:
         chosen = (f"{name.removesuffix('_backend')} {kind}" for name, kind in known.backends.items())
         yield f"backends: {', '.join(chosen)}"
     yield f"CUDA graphs: {_graphs(known)}"
-    may = "an unknown number" if known.max_running is None else str(known.max_running)
-    requests = f"requests: {may} may run at once, up to {known.most_running} ran and {known.most_queued} waited"
+    requests = f"requests: {_limit(known)}, up to {known.most_running} ran and {known.most_queued} waited"
     if known.kv_tokens is not None:
         requests += f"; the KV cache holds {known.kv_tokens:,} tokens"
     yield requests + ("" if known.peak_usage is None else f", up to {known.peak_usage:.0%} of it used")
 
 
+def _limit(known: Running) -> str:
+    if known.max_running is not None:
+        return f"{known.max_running} may run at once"
+    if known.asked_running is not None:
+        return f"{known.asked_running} were asked to run at once"
+    return "how many may run at once is not known"
+
+
 def _graphs(known: Running) -> str:
     if not known.graphs_possible:
-        return "none on this device"
-    if known.graphs_off or known.captured == 0:
+        return "none, for its device or role"
+    if known.graphs_off:
         return "off"
+    if known.captured == 0:
+        return f"none of the {'decode' if known.algorithm is None else 'verify'} captured"
     return "not known" if known.captured is None else f"captured up to {known.captured} requests"
 
 

@@ -155,7 +155,7 @@ def test_the_judged_load_is_the_nearest_to_the_baselines() -> None:
     near = diagnose(server, baseline_tok_s=82.0)
     assert near.load is not None
     assert near.load.running == 4
-    assert "nothing was seen at 1 running requests; judged at 4" in near.notes[0]
+    assert "nothing was seen at 1 running request; judged at 4" in near.notes[0]
     often = diagnose(server)
     assert often.load is not None
     assert often.load.running == 32
@@ -179,7 +179,15 @@ def test_loads_leave_the_first_interval_out_and_prefer_pure_ones() -> None:
     assert one.pure
     (mixed,) = loads_of([Sample(tok_s=100.0, pure=False)] * 4 + [Sample(tok_s=160.0)] * 2)
     assert not mixed.pure
-    assert loads_of([Sample(first=True), Sample(running=0)]) == ()
+    assert loads_of([Sample(first=True, accept_length=None), Sample(running=0)]) == ()
+
+
+def test_a_first_interval_gives_its_accept_length_and_never_its_speed() -> None:
+    (alone,) = loads_of([Sample(tok_s=0.39, accept_length=1.04, in_graph=False, first=True)])
+    assert (alone.intervals, alone.decode_speed, alone.cycle_ms) == (0, None, None)
+    assert (alone.accept_length, alone.in_graph) == (1.04, 0.0)
+    (both,) = loads_of([Sample(tok_s=0.39, accept_length=1.0, first=True), Sample(tok_s=60.0, accept_length=3.0)])
+    assert (both.intervals, both.decode_speed, both.accept_length) == (1, 60.0, 2.0)
 
 
 def test_cycle_and_acceptance_are_told_apart() -> None:
