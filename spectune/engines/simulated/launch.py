@@ -93,6 +93,11 @@ class SimulatedLaunch:
         """Return the time to take up `tokens` tokens of prompts."""
         return tokens / self.profile.file.target.prefill_ktok_per_s
 
+    @cached_property
+    def captured(self) -> tuple[int, ...]:
+        """Batch sizes with a graph of the target."""
+        return cost_model.target_captured(self.profile.file, self.setup)
+
     def graph_used(self, batch: int) -> bool:
         """Whether the target replays a graph for `batch` requests."""
         return cost_model.graph_used(self.profile.file, self.setup, batch)
