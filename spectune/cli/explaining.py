@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from spectune.cli.explain_table import FIELDS, UNTESTED, print_explanation
+from spectune.cli.explain_table import ASSUMED, FIELDS, UNTESTED, print_explanation
 from spectune.cli.terminal import print_json
 from spectune.engines.sglang.gpu_model import gpu_names, known_as
 from spectune.engines.sglang.hardware import machine_named
@@ -142,7 +142,7 @@ def choose_machine(gpu: str | None, *, on_cpu: bool, here: Sequence[str]) -> tup
     elif not on_cpu and gpu is None and local is None:
         seen = f"no rules are known for {printable(here[0], 60)}" if here else "no GPU was found here"
         message = f"{seen}: explained for {ASSUMED_MACHINE}"
-        findings.append(Finding("machine", "info", message, f"--gpu {'|'.join(MACHINES)} names another"))
+        findings.append(Finding(ASSUMED, "info", message, f"--gpu {'|'.join(MACHINES)} names another"))
     machine = MACHINES[name]
     if not machine.tested:
         message = f"the rules for {name} were read, not run"

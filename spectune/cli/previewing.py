@@ -76,6 +76,10 @@ def preview(asked: Asked, *, as_json: bool) -> int:
             }
         )
         return DONE
+    if missing:
+        _say("to launch any of this, this machine lacks:")
+        for problem in missing:
+            _say(f"  {problem}")
     budget = space.budget.trials or "any number of"
     _say(f"{space.name}: {counted.candidates:,} legal candidates of {counted.raw:,} combinations, {plain} of them "
          f"without speculation; the budget allows {budget} launches")  # fmt: skip
@@ -88,10 +92,6 @@ def preview(asked: Asked, *, as_json: bool) -> int:
         _say(f"\n# {space.label(candidate)}\n{text}")
     for note in notes:
         _say(f"\nnote: {note}")
-    if missing:
-        _say("\nTo launch these, this machine lacks:")
-        for problem in missing:
-            _say(f"  {problem}")
     return DONE
 
 
