@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from rich.table import Table
 
 from spectune.analysis.diagnosis import Cause, Diagnosis, Load, Running
+from spectune.cli.known_server import UNNAMED
 from spectune.cli.terminal import OUT
 from spectune.engines.sglang.printable import printable
 
 MOST_ROWS = 8
 NOTHING_FOUND = "nothing that slows it down was found"
-NOTHING_MEASURED = "nothing was measured, so that no cause was found rules nothing out"
+NOTHING_MEASURED = "no cause was found, but nothing was measured either"
 
 
 def print_diagnosis(title: str, known: Running, diagnosis: Diagnosis) -> None:
@@ -53,7 +54,8 @@ def _launched(known: Running) -> Iterator[str]:
             if value is not None
         ]
         drafter = " ".join(word for word in (known.draft_path, _bracketed(known.draft_architecture)) if word)
-        yield ", ".join([known.algorithm, *shape, *([f"drafter {drafter}"] if drafter else [])])
+        named = "speculation of a kind that the log no longer names" if known.algorithm == UNNAMED else known.algorithm
+        yield ", ".join([named, *shape, *([f"drafter {drafter}"] if drafter else [])])
     if known.backends:
         chosen = (f"{name.removesuffix('_backend')} {kind}" for name, kind in known.backends.items())
         yield f"backends: {', '.join(chosen)}"
@@ -74,7 +76,7 @@ def _limit(known: Running) -> str:
 
 def _graphs(known: Running) -> str:
     if not known.graphs_possible:
-        return "none, for its device or role"
+        return "none (a CPU, or a server that only prefills)"
     if known.graphs_off:
         return "off"
     if known.captured == 0:
@@ -101,6 +103,8 @@ def _table(known: Running, judged: Load | None) -> Table:
 
 
 def _lost(cause: Cause) -> str:
+    if cause.fatal:
+        return "the server ended"
     if cause.lost_tok_s is None:
         return "loss not known"
     return f"{'up to ' if cause.at_most else ''}{cause.lost_tok_s:.1f} tok/s lost"

@@ -129,7 +129,7 @@ def test_eager_steps_at_other_loads_are_said_without_a_price() -> None:
     server = field_case(captured=8, loads=(load(8), load(48, graph=0.0)))
     (cause,) = diagnose(server, concurrency=8).causes
     assert (cause.name, cause.lost_tok_s) == ("graphs_too_small", None)
-    assert "at 48 running requests (in graphs at 8)" in cause.evidence
+    assert "at batch size 48 (in graphs at 8)" in cause.evidence
     assert "--cuda-graph-max-bs-decode 48" in cause.actions[0].words
 
 
@@ -231,7 +231,7 @@ def test_a_first_interval_gives_its_accept_length_and_never_its_speed() -> None:
     assert (alone.intervals, alone.decode_speed, alone.cycle_ms) == (0, None, None)
     assert (alone.accept_length, alone.in_graph) == (1.04, 0.0)
     (both,) = loads_of([Sample(tok_s=0.39, accept_length=1.0, first=True), Sample(tok_s=60.0, accept_length=3.0)])
-    assert (both.intervals, both.decode_speed, both.accept_length) == (1, 60.0, 2.0)
+    assert (both.intervals, both.decode_speed, both.accept_length) == (1, 60.0, 3.0)
 
 
 def test_cycle_and_acceptance_are_told_apart() -> None:

@@ -139,8 +139,7 @@ def test_a_log_that_ends_out_of_memory_says_that_it_died(tmp_path: Path) -> None
     ending = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
     log.write_text(sg.arguments(max_running_requests=8) + sg.READY + ending)
     done = spectune("--log", str(log))
-    assert "1. died_of_memory" in done.stdout
-    assert "it died of memory" in done.stdout
+    assert "1. died_of_memory (the server ended): it died of memory" in done.stdout
     assert "8 were asked to run at once" in done.stdout
     assert "nothing that slows it down" not in done.stdout
     log.write_text(FIELD + ending)
@@ -157,10 +156,17 @@ def test_a_log_that_ends_out_of_memory_says_that_it_died(tmp_path: Path) -> None
 def test_where_nothing_was_measured_nothing_is_ruled_out(tmp_path: Path) -> None:
     (tmp_path / "server.log").write_text(sg.server(captured=[48]))
     done = spectune("--log", str(tmp_path / "server.log"))
-    assert "nothing was measured, so that no cause was found rules nothing out" in done.stdout
+    assert "no cause was found, but nothing was measured either" in done.stdout
     assert "--url and --probe" in done.stdout
     assert "nothing that slows it down" not in done.stdout
     assert json.loads(spectune("--log", str(tmp_path / "server.log"), "--json").stdout)["measured"] is False
+
+
+def test_a_log_without_its_beginning_says_what_it_does_not_know(tmp_path: Path) -> None:
+    (tmp_path / "server.log").write_text("".join(FIELD.splitlines(keepends=True)[-3:]))
+    lines = spectune("--log", str(tmp_path / "server.log")).stdout.splitlines()
+    assert "speculation of a kind that the log no longer names" in lines
+    assert any(line.startswith("requests: how many may run at once is not known, ") for line in lines)
 
 
 def test_a_log_is_read_from_a_pipe(tmp_path: Path) -> None:

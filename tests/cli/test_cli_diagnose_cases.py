@@ -191,6 +191,13 @@ def test_a_log_that_begins_after_the_arguments() -> None:
     assert [cause.name for cause in found.causes] == ["weak_drafter"]
 
 
+def test_a_server_that_only_prefills_lacks_no_graphs() -> None:
+    """Its target never verifies, and SGLang captures nothing for it."""
+    info = {**sg.speculation(), "max_running_requests": 48, "internal_states": [{"decode_cuda_graph_bs": []}]}
+    assert diagnose(known_from_answers(ServerAnswers({**info, "disaggregation_mode": "prefill"}), None)).causes == ()
+    assert only(diagnose(known_from_answers(ServerAnswers(info), None)))[0] == "eager"
+
+
 def test_accept_length_of_a_server_is_the_mean_of_the_ranks_that_have_one() -> None:
     """sglang#34743: [null, null, 2.90, 3.67, null, 4.64]: the first rank alone says nothing."""
     states = [{"avg_spec_accept_length": told} for told in (None, None, 2.90, 3.67, None, 4.64)]

@@ -19,6 +19,7 @@ CHECKS: tuple[Callable[[Case], Iterator[Cause]], ...] = (
     acceptance.too_many_steps,
     acceptance.tree_too_large,
     serving.unexplained_time,
+    serving.died,
     serving.memory_full,
     serving.fewer_than_asked,
     serving.queueing,
@@ -94,12 +95,11 @@ def diagnose(
     elsewhere = _baseline_of_another_load(case, wanted)
     if elsewhere is not None:
         case = replace(case, baseline_tok_s=None)
-    losses = sorted(
+    causes = sorted(
         (cause for check in CHECKS for cause in check(case)),
-        key=lambda cause: -1.0 if cause.lost_tok_s is None else cause.lost_tok_s,
+        key=lambda cause: (cause.fatal, -1.0 if cause.lost_tok_s is None else cause.lost_tok_s),
         reverse=True,
     )
-    causes = [*serving.died(case), *losses]
     actions = {action.words: action for cause in causes for action in cause.actions}
     arithmetic = _arithmetic(case)
     return Diagnosis(

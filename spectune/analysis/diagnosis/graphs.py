@@ -32,7 +32,7 @@ def eager(case: Case) -> Iterator[Cause]:
     here = judged in loads
     where = _batches(loads)
     step = "decode" if running.algorithm is None else "verify"
-    evidence = f"the {step} ran outside CUDA graphs at {where} running requests"
+    evidence = f"the {step} ran outside CUDA graphs at batch size {where}"
     graphed = [load for load in running.loads if load.in_graph is not None and load.in_graph >= MOSTLY]
     if graphed:
         evidence += f" (in graphs at {_batches(graphed)})"

@@ -54,7 +54,8 @@ class Load:
     Attributes:
         running: Requests decoded together, per data-parallel rank; None where the server does not say.
         intervals: Decode intervals the speed rests on, an engine's first one left out.
-        accept_length: Mean tokens per verify, bonus token included, of all intervals; None without speculation.
+        accept_length: Mean tokens per verify of these intervals, bonus token included, of the first one where there is
+            no other; None without speculation.
         decode_speed: Tokens per second one request sees, the median; None when nothing usable was seen.
         in_graph: Share of the intervals that ran in CUDA graphs; None where it is not known.
         pure: Whether the speed is that of intervals without prefills.
@@ -171,7 +172,7 @@ def loads_of(samples: Iterable[DecodeSample]) -> tuple[Load, ...]:
     """Return what was seen at each number of running requests.
 
     An engine's first interval counts the time it waited for its first request (sglang#5502): its speed is left out. Its
-    accept length is that of its verifies, and its last step ran in a graph or did not, as in every other.
+    accept length and its graphs are as real as any other's: they count where nothing else does.
     """
     by_running: dict[int, list[DecodeSample]] = {}
     for sample in samples:
@@ -181,9 +182,10 @@ def loads_of(samples: Iterable[DecodeSample]) -> tuple[Load, ...]:
 
 
 def _load(running: int, samples: Sequence[DecodeSample]) -> Load:
-    lengths = [sample.accept_length for sample in samples if sample.accept_length is not None]
-    graphs = [sample.in_graph for sample in samples if sample.in_graph is not None]
     timed = [sample for sample in samples if not sample.first]
+    telling = timed or samples
+    lengths = [sample.accept_length for sample in telling if sample.accept_length is not None]
+    graphs = [sample.in_graph for sample in telling if sample.in_graph is not None]
     moving = [sample for sample in timed if sample.tok_s > 0]
     pure = [sample for sample in moving if sample.pure]
     chosen = pure if len(pure) >= ENOUGH_PURE else moving

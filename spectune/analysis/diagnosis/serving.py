@@ -20,10 +20,12 @@ def died(case: Case) -> Iterator[Cause]:
         smaller = Action(
             "launch with a smaller --mem-fraction-static, fewer --max-running-requests or fewer draft tokens", Cost.FLAG
         )
-        yield Cause("died_of_memory", None, f"it died of memory: {running.last_words}", (smaller,))
+        yield Cause("died_of_memory", None, f"it died of memory: {running.last_words}", (smaller,), fatal=True)
     elif running.died_of is not None:
         above = Action("read the lines above the one quoted, where the log says why", Cost.MEASUREMENT)
-        yield Cause("died", None, f"its log ends in an error ({running.died_of}): {running.last_words}", (above,))
+        yield Cause(
+            "died", None, f"its log ends in an error ({running.died_of}): {running.last_words}", (above,), fatal=True
+        )
 
 
 def queueing(case: Case) -> Iterator[Cause]:
