@@ -21,53 +21,61 @@ _REPLAYED_ELSEWHERE = (
 
 
 def eager(case: Case) -> Iterator[Cause]:
-    """Steps that ran outside CUDA graphs, at the judged load or at others."""
-    running, judged = case.running, case.load
+    """Steps that ran outside CUDA graphs, at the judged load or at others; or that will, by what was captured."""
+    running = case.running
     if not running.graphs_possible:
         return
-    loads = [load for load in running.loads if load.in_graph is not None and load.in_graph < MOSTLY]
-    if not loads:
-        yield from _not_captured(case)
-        return
-    here = judged in loads
-    where = _batches(loads)
-    step = "decode" if running.algorithm is None else "verify"
-    evidence = f"the {step} ran outside CUDA graphs at batch size {where}"
-    graphed = [load for load in running.loads if load.in_graph is not None and load.in_graph >= MOSTLY]
-    if graphed:
-        evidence += f" (in graphs at {_batches(graphed)})"
-    lost = _cost_of_eager(case) if here else None
-    if lost is not None:
-        evidence += (
-            f"; a verify is not faster than a plain step, so graphs give {case.baseline_tok_s:g} × "
-            f"{case.accept_length or 1:.2f} tok/s at most"
-        )
-    largest = max(load.running or 0 for load in loads)
+    told = [load for load in running.loads if load.in_graph is not None]
+    outside = [load for load in told if (load.in_graph or 0.0) < MOSTLY]
+    if outside:
+        yield _seen(case, outside, [load for load in told if load not in outside])
+    elif not told and (running.graphs_off or running.captured == 0):
+        yield _none_there(case, f"the {_step(case)} runs outside CUDA graphs", here=True)
+    elif not told:
+        yield from _captured_less_than_may_run(case)
+
+
+def _seen(case: Case, outside: list[Load], inside: list[Load]) -> Cause:
+    """What decode lines show."""
+    running, here = case.running, case.load in outside
+    evidence = f"the {_step(case)} ran outside CUDA graphs at batch size {_batches(outside)}"
+    if inside:
+        evidence += f" (in graphs at {_batches(inside)})"
+    largest = max(load.running or 0 for load in outside)
     if running.captured and largest > running.captured:
         evidence += f"; the largest captured batch is {running.captured}"
         action = Action(f"launch with {running.graph_flag} {largest} or more", Cost.FLAG)
-        yield Cause("graphs_too_small", lost, evidence, (action,), at_most=True)
-    elif running.graphs_off:
-        yield Cause("graphs_off", lost, f"{evidence}; the launch turned them off", (_graphs_on(case),), at_most=True)
-    elif running.captured == 0:
-        yield Cause("eager", lost, f"{evidence}; none was captured", _CAPTURED_ELSEWHERE, at_most=True)
-    else:
-        captured = "" if running.captured is None else f", though batches up to {running.captured} were captured"
-        yield Cause("eager", lost, evidence + captured, _REPLAYED_ELSEWHERE, at_most=True)
+        return _priced(case, "graphs_too_small", evidence, (action,), here=here)
+    if running.graphs_off or running.captured == 0:
+        return _none_there(case, evidence, here=here)
+    captured = "" if running.captured is None else f", though batches up to {running.captured} were captured"
+    return _priced(case, "eager", evidence + captured, _REPLAYED_ELSEWHERE, here=here)
 
 
-def _not_captured(case: Case) -> Iterator[Cause]:
-    """Without a decode line to tell: graphs that are off, or end below the requests that may run (sglang#5274)."""
+def _none_there(case: Case, evidence: str, *, here: bool) -> Cause:
+    """No graph at all, by the launch's own wish or not."""
+    if not case.running.graphs_off:
+        return _priced(case, "eager", f"{evidence}; none was captured", _CAPTURED_ELSEWHERE, here=here)
+    action = Action(
+        "launch without --disable-cuda-graph and --disable-decode-cuda-graph; if memory runs out, fewer captured "
+        f"batches ({case.running.graph_flag}) come before no graphs",
+        Cost.FLAG,
+    )
+    return _priced(case, "graphs_off", f"{evidence}; the launch turned them off", (action,), here=here)
+
+
+def _priced(case: Case, name: str, evidence: str, actions: tuple[Action, ...], *, here: bool) -> Cause:
+    """Add what graphs can give at most: a verify costs no less than a plain step, so v ≤ τ·v₀."""
+    baseline, length = case.baseline_tok_s, case.accept_length or 1.0
+    if not here or baseline is None or not case.speed or baseline * length <= case.speed:
+        return Cause(name, None, evidence, actions)
+    bound = f"; a verify is not faster than a plain step, so graphs give {baseline:g} × {length:.2f} tok/s at most"
+    return Cause(name, baseline * length - case.speed, evidence + bound, actions, at_most=True)
+
+
+def _captured_less_than_may_run(case: Case) -> Iterator[Cause]:
+    """Graphs that do not reach as many requests as may run (sglang#5274)."""
     running = case.running
-    if any(load.in_graph is not None for load in running.loads):
-        return
-    step = "decode" if running.algorithm is None else "verify"
-    if running.graphs_off:
-        yield Cause("graphs_off", None, f"the launch turned off CUDA graphs for the {step}", (_graphs_on(case),))
-        return
-    if running.captured == 0:
-        yield Cause("eager", None, f"no CUDA graph of the {step} was captured", _CAPTURED_ELSEWHERE)
-        return
     if running.captured is None or running.max_running is None or running.captured >= running.max_running:
         return
     if running.asked_running is None:
@@ -80,19 +88,8 @@ def _not_captured(case: Case) -> Iterator[Cause]:
     yield Cause("graphs_too_small", None, evidence, (action,))
 
 
-def _graphs_on(case: Case) -> Action:
-    return Action(
-        "launch without --disable-cuda-graph and --disable-decode-cuda-graph; if memory runs out, fewer captured "
-        f"batches ({case.running.graph_flag}) come before no graphs",
-        Cost.FLAG,
-    )
-
-
-def _cost_of_eager(case: Case) -> float | None:
-    """What graphs can give at most: a verify costs no less than a plain step, so v ≤ τ·v₀."""
-    if case.baseline_tok_s is None or not case.speed:
-        return None
-    return max(0.0, case.baseline_tok_s * (case.accept_length or 1.0) - case.speed) or None
+def _step(case: Case) -> str:
+    return "decode" if case.running.algorithm is None else "verify"
 
 
 def _batches(loads: list[Load]) -> str:
