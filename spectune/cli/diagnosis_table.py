@@ -47,8 +47,8 @@ def _launched(known: Running) -> Iterator[str]:
         shape = [
             f"{value} {name}"
             for value, name in (
-                (known.num_steps, "steps"),
-                (known.eagle_topk, "branches"),
+                (known.num_steps, "step" if known.num_steps == 1 else "steps"),
+                (known.eagle_topk, "branch" if known.eagle_topk == 1 else "branches"),
                 (known.num_draft_tokens, "draft tokens"),
             )
             if value is not None

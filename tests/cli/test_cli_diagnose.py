@@ -81,7 +81,7 @@ def test_a_log_is_diagnosed_with_its_arithmetic(tmp_path: Path) -> None:
     (tmp_path / "server.log").write_text("[2026-11-29 17:00:00] crashed before\n" + FIELD)
     done = spectune("--log", str(tmp_path / "server.log"), "--baseline", "82")
     assert done.returncode == 0, done.stderr
-    assert "EAGLE3, 2 steps, 1 branches, 3 draft tokens" in done.stdout
+    assert "EAGLE3, 2 steps, 1 branch, 3 draft tokens" in done.stdout
     assert "break-even: 82 tok/s × 33.33 ms = accept length 2.73" in done.stdout
     assert "weak_drafter (22.0 tok/s lost)" in done.stdout
     assert "another drafter: try a drafter that reaches more than 2.73 of 3 possible" in done.stdout
