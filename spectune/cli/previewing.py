@@ -8,7 +8,7 @@ from typing import Any
 
 from spectune.cli.opening import Asked
 from spectune.cli.terminal import OUT, PROGRESS, print_json
-from spectune.engines.notes import notes_on
+from spectune.engines.notes import notes_on, unseen_models
 from spectune.engines.open import missing_models, open_engine
 from spectune.engines.preflight import drafter_notes
 from spectune.engines.sglang.arguments import to_argv
@@ -80,6 +80,9 @@ def preview(asked: Asked, *, as_json: bool) -> int:
         _say("to launch any of this, this machine lacks:")
         for problem in missing:
             _say(f"  {problem}")
+    unseen = unseen_models(space, engine)
+    for note in unseen:  # what follows rests on it
+        _say(f"note: {note}")
     budget = space.budget.trials or "any number of"
     _say(f"{space.name}: {counted.candidates:,} legal candidates of {counted.raw:,} combinations, {plain} of them "
          f"without speculation; the budget allows {budget} launches")  # fmt: skip
@@ -91,7 +94,8 @@ def preview(asked: Asked, *, as_json: bool) -> int:
     for candidate, text in commands:
         _say(f"\n# {space.label(candidate)}\n{text}")
     for note in notes:
-        _say(f"\nnote: {note}")
+        if note not in unseen:
+            _say(f"\nnote: {note}")
     return DONE
 
 

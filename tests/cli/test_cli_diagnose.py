@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import socket
 import subprocess
 import threading
@@ -19,8 +20,11 @@ import sglang_log_lines as sg
 from readme_commands import SPECTUNE
 
 from spectune.cli.diagnosing import run_diagnose
+from spectune.engines.protocol import LaunchCommand
 from spectune.engines.sglang import server_answers
+from spectune.engines.simulated.profile import load_profile
 from spectune.errors import SpectuneError
+from spectune.search.virtual import VirtualLaunch
 
 KEY = "very-secret-key"
 FIELD = sg.server(sg.prefill(), sg.decode(0.4, accept=2.0), *[sg.decode(60.0, accept=2.0)] * 4, captured=[1, 2],
@@ -186,6 +190,18 @@ def test_a_log_is_read_from_a_pipe(tmp_path: Path) -> None:
     assert "standard input: its last server never served (memory)" in spectune("--log", "-", text=failed).stderr
 
 
+def test_a_terminal_is_no_pipe() -> None:
+    ours, theirs = pty.openpty()
+    try:
+        done = subprocess.run([SPECTUNE, "diagnose", "--log", "-"], stdin=theirs, capture_output=True, text=True,
+                              timeout=60, check=False)  # fmt: skip
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert done.returncode == 2
+    assert "docker logs NAME 2>&1 | spectune diagnose --log -" in done.stderr
+
+
 def test_a_log_of_a_simulated_server_says_so(tmp_path: Path) -> None:
     simulated = "SIMULATED ENGINE of spectune: profile kimi-k2.5-pcie, launch 0, real time. Nothing here is measured."
     log = tmp_path / "server.log"
@@ -197,6 +213,13 @@ def test_a_log_of_a_simulated_server_says_so(tmp_path: Path) -> None:
     log.write_text(sg.line(simulated) + FIELD + FIELD)
     told = json.loads(spectune("--log", str(log), "--json").stdout)
     assert (told["source"]["starts"], told["server"]["simulated"]) == (2, False)
+
+
+def test_a_virtual_trial_has_no_log(tmp_path: Path) -> None:
+    command = LaunchCommand(argv=("sglang", "serve", "--model-path", "m"), env={}, unset=())
+    launch = VirtualLaunch(load_profile("kimi-k2.5-pcie"), command, {})
+    (tmp_path / "server.log").write_text(launch.log_tail(1 << 20))
+    refused("is of a virtual trial", "there is no log", "result.json", log=tmp_path / "server.log")
 
 
 def test_a_server_is_asked_and_its_secrets_kept() -> None:

@@ -66,6 +66,20 @@ def test_the_text_explains_each_rule(tmp_path: Path) -> None:
     assert "--attention-backend triton" in added
 
 
+def test_what_is_not_there_is_said_first_and_once(tmp_path: Path) -> None:
+    file = write(tmp_path, "tp-size: 8")
+    Path(file).write_text(Path(file).read_text().replace("org/model", "/no/model"))
+    done = subprocess.run(
+        [SPECTUNE, "search", file, "--dry-run"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    lines = done.stdout.splitlines()
+    counted = next(index for index, line in enumerate(lines) if "legal candidates of" in line)
+    assert lines[0] == "to launch any of this, this machine lacks:"
+    assert any("there is no model folder /no/model" in line for line in lines[:counted])
+    assert lines[counted - 1].startswith("note: the config.json of /no/model was not seen here")
+    assert not any("no model folder" in line or "was not seen here" in line for line in lines[counted:])
+
+
 def test_what_an_algorithm_does_not_read_is_in_no_launch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plain = previewed(write(tmp_path), capsys)
     more = (("speculative-ngram-capacity", "[1000, 2000]"), ("env.SGLANG_ENABLE_SPEC_V2", "[unset, 1]"))
