@@ -21,6 +21,7 @@ ALLOWED = {
     "analysis": {"bench"},
     "engines": {"space", "serving", "machine", "bench"},
     "search": {"space", "machine", "serving", "bench", "analysis", "engines"},
+    "calibration": {"analysis", "search", "engines", "space"},
     "export": {"analysis", "search", "engines", "space"},
     "report": {"machine", "analysis", "search", "engines", "space", "export"},
 }

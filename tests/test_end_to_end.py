@@ -207,10 +207,11 @@ def test_the_finished_study_answers_again_without_a_launch(lived: Lived) -> None
     assert sorted(lived.study.glob("trials/*")) == before
 
 
-@pytest.mark.parametrize("name", ["studies", "report", "export", "diagnose", "breakeven"])
+@pytest.mark.parametrize("name", ["studies", "report", "export", "diagnose", "calibrate", "breakeven"])
 def test_the_readmes_commands_on_a_study(lived: Lived, name: str) -> None:
     (arguments,) = [c for c in spectune_commands() if c[0] == name and "--cycle-ms" not in c]
     for extra in ([], ["--json"]):
+        (lived.study.parent.parent / "my-machine.yaml").unlink(missing_ok=True)  # calibrate overwrites nothing
         done = lived.spectune(*arguments, *extra)
         assert done.returncode == 0, done.stderr
         assert any(word in done.stdout for word in ("launch-", "quickstart", "break-even"))

@@ -34,8 +34,8 @@ def test_the_first_two_blocks_are_the_two_commands() -> None:
 
 def test_every_command_is_run_somewhere() -> None:
     here = [c[0] for c in ALONE]
-    end_to_end = ["search", "studies", "report", "export", "diagnose", "breakeven"]
-    assert all(c in ALONE or c[0] in [*end_to_end, "doctor"] for c in spectune_commands())
+    end_to_end = ["search", "studies", "report", "export", "diagnose", "calibrate", "breakeven"]
+    assert all(c in ALONE or c[0] in [*end_to_end, "doctor", "init"] for c in spectune_commands())
     assert {"breakeven", "engine", "search"} <= set(here)
 
 
@@ -47,6 +47,14 @@ def test_commands_that_need_no_study(arguments: list[str], tmp_path: Path) -> No
     assert done.returncode == 0, done.stderr
     assert done.stdout
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_space_of_your_own(tmp_path: Path) -> None:
+    (call,) = [c for c in spectune_commands() if c[0] == "init"]
+    done = run(call, tmp_path)
+    assert done.returncode == 0, done.stderr
+    (written,) = tmp_path.iterdir()
+    assert run(["search", str(written), "--dry-run"], tmp_path).returncode == 0
 
 
 @pytest.mark.parametrize("arguments", [c for c in spectune_commands() if "simulated" in c], ids=" ".join)

@@ -18,8 +18,10 @@ REPEATING = 0.3
 """Share of distinct pairs of tokens, relative to the baseline's, below which an answer only repeats itself."""
 NOTHING_ACCEPTED = 1.05
 ENOUGH_VERIFIES = 50
-VARYING = 0.8
-"""Share of prompts asked twice whose answers differ; from it on, none that differs is no accident (1 in 10^4)."""
+TOLD_APART = 8
+"""Tokens: sampled ones are not all the likeliest for so long at a temperature at which no two answers are alike."""
+MOST_GREEDY = 0.5
+"""Share of sampled answers that go on as greedy ones do, above which a launch samples nothing but their first token."""
 
 
 @dataclass(frozen=True)
@@ -82,25 +84,37 @@ def repeats_itself(answers: Sequence[Answer], baseline: Sequence[Answer]) -> boo
     return bool(looping) and sum(looping) > len(looping) / 2
 
 
-def varying(answers: Iterable[Answer]) -> float | None:
-    """Return the share of prompts asked more than once whose answers are not all the same; None without any."""
-    told: dict[str, list[tuple[int, ...]]] = {}
-    for answer in answers:
-        if answer.error is None:
-            told.setdefault(answer.prompt_id, []).append(answer.output_ids)
-    repeated = [set(variants) for variants in told.values() if len(variants) > 1]
-    return sum(len(variants) > 1 for variants in repeated) / len(repeated) if repeated else None
+def greedy_share(sampled: Sequence[Answer], continued: Sequence[Answer]) -> float | None:
+    """Return the share of sampled answers that go on as greedy decoding goes on with their first token.
 
-
-def ignores_temperature(answers: Sequence[Answer], baseline: Sequence[Answer]) -> bool:
-    """Whether sampled answers never vary, although the baseline's do.
+    The first token of an answer comes from the prefill, which samples whatever the verify does.
 
     Args:
-        answers: Of the launch, each prompt asked twice at a temperature above 0.
-        baseline: Of the baseline to the same.
+        sampled: Answers at a temperature above 0.
+        continued: Greedy answers to the same prompts with the first sampled token behind them.
+
+    Returns:
+        None where no answer is long enough to tell.
     """
-    usual = varying(baseline)
-    return usual is not None and usual >= VARYING and varying(answers) == 0.0
+    greedy = {answer.prompt_id: answer.output_ids for answer in continued if answer.error is None}
+    found = [
+        answer.output_ids[1 : 1 + TOLD_APART] == greedy[answer.prompt_id][:TOLD_APART]
+        for answer in sampled
+        if answer.error is None
+        and len(answer.output_ids) > TOLD_APART
+        and len(greedy.get(answer.prompt_id, ())) >= TOLD_APART
+    ]
+    return sum(found) / len(found) if found else None
+
+
+def ignores_temperature(share: float | None, baseline: float | None) -> bool:
+    """Whether a launch decodes greedily whatever it is asked for, although the baseline samples.
+
+    Args:
+        share: `greedy_share` of the launch.
+        baseline: That of the baseline.
+    """
+    return share is not None and baseline is not None and baseline <= MOST_GREEDY < share
 
 
 def accept_length(answers: Iterable[Answer]) -> float | None:

@@ -109,6 +109,48 @@ def search(
     raise typer.Exit(exit_code)
 
 
+@app.command(short_help="Write a first search space for a model and its drafters.")
+def init(
+    model: Annotated[str, typer.Option("--model", metavar="DIR|NAME", help="The target: a folder, or a hub name.")],
+    drafter: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--drafter",
+            metavar="DIR|NAME",
+            help="Repeatable; without it the model's own draft layers, or n-gram lookup.",
+        ),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="Of the study; the model's by default.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of NAME.yaml here.")
+    ] = None,
+    python: Annotated[
+        str, typer.Option("--python", metavar="PROGRAM", help="The interpreter that has sglang.")
+    ] = "python3",
+    runtime: Annotated[
+        str | None,
+        typer.Option("--runtime", metavar="NAME", help="Instead: a runtime that spectune installs, cpu-reference."),
+    ] = None,
+    gpus: Annotated[
+        int | None, typer.Option("--gpus", min=1, help="Of a launch; all that are here by default.")
+    ] = None,
+    gpu: Annotated[
+        str | None, typer.Option("--gpu", metavar="GPU", help="Which, as for explain; by default this machine's.")
+    ] = None,
+    json_output: JsonFlag = False,
+) -> None:
+    """Write a commented search space: what the checkpoints and the GPUs say is worth searching, the preflight done."""
+    from spectune.cli.initializing import run_init
+
+    done = run_init(
+        model, drafter or [], name=name, output=output, python=python, runtime=runtime, gpus=gpus, gpu=gpu,
+        as_json=json_output,
+    )  # fmt: skip
+    raise typer.Exit(done)
+
+
 @app.command(short_help="Write a study's HTML report and print its answer.")
 def report(
     study: StudyArgument,
@@ -202,7 +244,10 @@ def breakeven(
 
 @app.command(short_help="Say why a server that already runs is slow.")
 def diagnose(
-    log: Annotated[Path | None, typer.Option("--log", metavar="FILE", help="The server's log, of any size.")] = None,
+    log: Annotated[
+        Path | None,
+        typer.Option("--log", metavar="FILE", help="The server's log, of any size; - for a pipe."),
+    ] = None,
     url: Annotated[
         str | None, typer.Option("--url", metavar="URL", help="A running server, such as http://localhost:30000.")
     ] = None,
@@ -324,6 +369,20 @@ def simulate(
         )  # fmt: skip
         return
     raise typer.Exit(run_simulation(profile, command or [], port=port, time_scale=time_scale))
+
+
+@app.command(short_help="Fit a simulated machine to a measured study.")
+def calibrate(
+    study: StudyArgument,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of STUDY-profile.yaml here.")
+    ] = None,
+    json_output: JsonFlag = False,
+) -> None:
+    """Fit a profile to a measured study, and say how well it predicts launches it was not fitted on."""
+    from spectune.cli.calibrating import run_calibrate
+
+    raise typer.Exit(run_calibrate(study, output=output, as_json=json_output))
 
 
 @app.command(short_help="List the machines that can be simulated.")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict
+from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from spectune.analysis.diagnosis import Running, diagnose
 from spectune.bench.probe import OUTPUT_TOKENS, PROMPTS, Probe, ProbeFailedError, probe
@@ -19,10 +21,11 @@ from spectune.cli.terminal import PROGRESS, print_json
 from spectune.engines.sglang.log_signatures import SIGNATURES
 from spectune.engines.sglang.printable import printable_json
 from spectune.engines.sglang.server_answers import ask_server, authorization, base_url_of
-from spectune.engines.sglang.server_log import read_server_logs
+from spectune.engines.sglang.server_log import read_open_log, read_server_logs
 from spectune.errors import SpectuneError
 from spectune.serving.failures import classify, log_tail
 
+PIPE = Path("-")
 KEY_VARIABLE = "SGLANG_API_KEY"
 PROBE_SEED = 20_000  # other prompts than a study's, which may be in the server's cache
 
@@ -60,18 +63,27 @@ def run_diagnose(
 
 
 def _read(log: Path) -> tuple[dict[str, Any], Running]:
-    """What a log says of its last server.
+    """What a log says of its last server; `-` is standard input.
 
     Raises:
         SpectuneError: When that one failed while it started; with the decisive line of the log.
     """
-    starts = read_server_logs(log)
+    piped = log == PIPE
+    name = "standard input" if piped else str(log)
+    starts = read_open_log(_standard_input(), name) if piped else read_server_logs(log)
     last = starts[-1]
     if not last.ready and not last.decode_lines and last.errors:
-        failure = classify(log_tail(log), None, SIGNATURES)
-        raise SpectuneError(f"{log}: its last server never served ({failure.failure_class}): {failure.message}")
-    title = str(log) if len(starts) == 1 else f"{log}, the last of {len(starts)} starts"
-    return {"log": str(log), "starts": len(starts), "title": title}, known_from_log(last)
+        failure = classify("\n".join(last.errors) if piped else log_tail(log), None, SIGNATURES)
+        raise SpectuneError(f"{name}: its last server never served ({failure.failure_class}): {failure.message}")
+    title = name if len(starts) == 1 else f"{name}, the last of {len(starts)} starts"
+    return {"log": name, "starts": len(starts), "title": title}, known_from_log(last)
+
+
+def _standard_input() -> BufferedReader:
+    """Raises SpectuneError where nothing is piped in."""
+    if sys.stdin.isatty():
+        raise SpectuneError("--log - reads standard input: docker logs NAME 2>&1 | spectune diagnose --log -")
+    return cast("BufferedReader", sys.stdin.buffer)
 
 
 async def _ask(base_url: str, key: str | None, *, probing: bool) -> tuple[dict[str, Any], Running]:

@@ -7,15 +7,20 @@ from collections.abc import Iterator
 from rich.table import Table
 
 from spectune.analysis.diagnosis import Cause, Diagnosis, Load, Running
+from spectune.cli.known_server import UNNAMED
 from spectune.cli.terminal import OUT
 from spectune.engines.sglang.printable import printable
 
 MOST_ROWS = 8
+NOTHING_FOUND = "nothing that slows it down was found"
+NOTHING_MEASURED = "no cause was found, but nothing was measured either"
 
 
 def print_diagnosis(title: str, known: Running, diagnosis: Diagnosis) -> None:
     """Print everything that is to be said."""
     _say(title)
+    if known.simulated:
+        _say("SIMULATED: spectune's own engine answers in place of SGLang; no figure here is of the hardware it names")
     for sentence in _launched(known):
         _say(sentence)
     if known.loads:
@@ -23,7 +28,7 @@ def print_diagnosis(title: str, known: Running, diagnosis: Diagnosis) -> None:
     for sentence in (*diagnosis.words, *(f"note: {note}" for note in diagnosis.notes)):
         _say(sentence)
     if not diagnosis.causes:
-        _say("nothing that slows it down was found")
+        _say(NOTHING_FOUND if diagnosis.measured else NOTHING_MEASURED)
         return
     _say("likely causes, most tokens per second lost first:")
     for number, cause in enumerate(diagnosis.causes, 1):
@@ -42,30 +47,40 @@ def _launched(known: Running) -> Iterator[str]:
         shape = [
             f"{value} {name}"
             for value, name in (
-                (known.num_steps, "steps"),
-                (known.eagle_topk, "branches"),
+                (known.num_steps, "step" if known.num_steps == 1 else "steps"),
+                (known.eagle_topk, "branch" if known.eagle_topk == 1 else "branches"),
                 (known.num_draft_tokens, "draft tokens"),
             )
             if value is not None
         ]
         drafter = " ".join(word for word in (known.draft_path, _bracketed(known.draft_architecture)) if word)
-        yield ", ".join([known.algorithm, *shape, *([f"drafter {drafter}"] if drafter else [])])
+        named = "speculation of a kind that the log no longer names" if known.algorithm == UNNAMED else known.algorithm
+        yield ", ".join([named, *shape, *([f"drafter {drafter}"] if drafter else [])])
     if known.backends:
         chosen = (f"{name.removesuffix('_backend')} {kind}" for name, kind in known.backends.items())
         yield f"backends: {', '.join(chosen)}"
     yield f"CUDA graphs: {_graphs(known)}"
-    may = "an unknown number" if known.max_running is None else str(known.max_running)
-    requests = f"requests: {may} may run at once, up to {known.most_running} ran and {known.most_queued} waited"
+    requests = f"requests: {_limit(known)}, up to {known.most_running} ran and {known.most_queued} waited"
     if known.kv_tokens is not None:
         requests += f"; the KV cache holds {known.kv_tokens:,} tokens"
     yield requests + ("" if known.peak_usage is None else f", up to {known.peak_usage:.0%} of it used")
 
 
+def _limit(known: Running) -> str:
+    if known.max_running is not None:
+        return f"{known.max_running} may run at once"
+    if known.asked_running is not None:
+        return f"{known.asked_running} were asked to run at once"
+    return "how many may run at once is not known"
+
+
 def _graphs(known: Running) -> str:
     if not known.graphs_possible:
-        return "none on this device"
-    if known.graphs_off or known.captured == 0:
+        return "none (a CPU, or a server that only prefills)"
+    if known.graphs_off:
         return "off"
+    if known.captured == 0:
+        return f"none of the {'decode' if known.algorithm is None else 'verify'} captured"
     return "not known" if known.captured is None else f"captured up to {known.captured} requests"
 
 
@@ -88,6 +103,8 @@ def _table(known: Running, judged: Load | None) -> Table:
 
 
 def _lost(cause: Cause) -> str:
+    if cause.fatal:
+        return "the server ended"
     if cause.lost_tok_s is None:
         return "loss not known"
     return f"{'up to ' if cause.at_most else ''}{cause.lost_tok_s:.1f} tok/s lost"

@@ -23,7 +23,8 @@ FIELDS = {
     "elastic-ep-join-rank-offset": "ep_join_rank_offset",
 }
 MODELS = ("model-path", "speculative-draft-model-path")
-UNTESTED = "machine-untested"
+ASSUMED, UNTESTED = "machine-assumed", "machine-untested"
+UNSEEN = frozenset({"model-unknown", "model-config"})
 # Defaults that say nothing.
 UNREMARKABLE = {("attn_dp_size", "1"), ("dp_size", "1"), ("tp_size", "1"), ("device", "cuda")}
 VERDICTS = {
@@ -43,12 +44,16 @@ def print_explanation(
     resolved: Mapping[str, Any],
     findings: Sequence[Finding],
 ) -> None:
-    """Print the verdict, the findings and the table."""
+    """Print what was assumed, the verdict, the findings and the table; what is not known of a model comes first."""
+    for finding in findings:
+        if finding.rule == ASSUMED:
+            OUT.print(f"{printable(finding.message)}; {printable(finding.advice)}", markup=False, soft_wrap=True)
     tested = "" if machine.tested else " (read, not run)"
     verdict = _verdict(status, line, findings)
     OUT.print(f"{printable(verdict)}: SGLang {SHIPPED_VERSION} on {machine.name}{tested}", markup=False, soft_wrap=True)
-    for finding in sorted(findings, key=lambda one: list(_STYLES).index(one.severity)):
-        if finding.rule == UNTESTED:  # the headline says it
+    order = list(_STYLES)
+    for finding in sorted(findings, key=lambda one: (one.rule not in UNSEEN, order.index(one.severity))):
+        if finding.rule in (ASSUMED, UNTESTED):  # said above
             continue
         OUT.print(
             Text.assemble((f"{finding.severity}: ", _STYLES[finding.severity]), printable(finding.message)),

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from spectune.cli.explain_table import FIELDS, UNTESTED, print_explanation
+from spectune.cli.explain_table import ASSUMED, FIELDS, UNTESTED, print_explanation
 from spectune.cli.terminal import print_json
 from spectune.engines.sglang.gpu_model import gpu_names, known_as
+from spectune.engines.sglang.hardware import machine_named
 from spectune.engines.sglang.launch_line.command_line import MODEL, LaunchLine, read_launch
 from spectune.engines.sglang.model_folder import ModelReader
 from spectune.engines.sglang.options import SHIPPED_VERSION
@@ -130,10 +131,7 @@ def choose_machine(gpu: str | None, *, on_cpu: bool, here: Sequence[str]) -> tup
     Raises:
         SpectuneError: For a machine whose rules are not known.
     """
-    gpu = None if gpu is None else gpu.strip().lower()
-    if gpu is not None and gpu not in MACHINES:
-        known = ", ".join(MACHINES)
-        raise SpectuneError(f"--gpu must be one of {known} (other GPUs are not known), but got {printable(gpu, 60)!r}")
+    gpu = None if gpu is None else machine_named(gpu).name
     local = known_as(here[0]) if here else None
     name = "cpu" if on_cpu else gpu or local or ASSUMED_MACHINE
     findings = []
@@ -144,7 +142,7 @@ def choose_machine(gpu: str | None, *, on_cpu: bool, here: Sequence[str]) -> tup
     elif not on_cpu and gpu is None and local is None:
         seen = f"no rules are known for {printable(here[0], 60)}" if here else "no GPU was found here"
         message = f"{seen}: explained for {ASSUMED_MACHINE}"
-        findings.append(Finding("machine", "info", message, f"--gpu {'|'.join(MACHINES)} names another"))
+        findings.append(Finding(ASSUMED, "info", message, f"--gpu {'|'.join(MACHINES)} names another"))
     machine = MACHINES[name]
     if not machine.tested:
         message = f"the rules for {name} were read, not run"

@@ -10,8 +10,10 @@ from typing import Any
 from spectune.analysis.acceptance import accept_length
 from spectune.analysis.diagnosis import GRAPH_FLAG, Load, Running, loads_of
 from spectune.bench.probe import Probe
+from spectune.engines.sglang.log_signatures import SIGNATURES
 from spectune.engines.sglang.server_answers import ServerAnswers
 from spectune.engines.sglang.server_log import ServerFacts, read_back
+from spectune.serving.failures import classify
 
 UNNAMED = "unnamed"
 """Algorithm of a log that shows speculation, but begins after the arguments."""
@@ -23,6 +25,7 @@ def known_from_log(facts: ServerFacts) -> Running:
     """Return what the log of one server start tells."""
     back = read_back(facts, {})
     captured = back.graph_batches.get("verify" if facts.speculative else "decode")
+    ended = classify("\n".join(facts.fatal), None, SIGNATURES) if facts.fatal else None
     whole = bool(facts.arguments) and facts.kv_tokens is not None
     return replace(
         _launch(facts.arguments, back.backends),
@@ -41,6 +44,9 @@ def known_from_log(facts: ServerFacts) -> Running:
         prompt_tokens=facts.prefills.new_tokens + facts.prefills.cached_tokens,
         first_tok_s=next((interval.tok_s for interval in facts.decode if interval.first), None),
         loads=loads_of(facts.decode),
+        simulated=facts.simulated,
+        died_of=None if ended is None else ended.failure_class,
+        last_words="" if ended is None else ended.message,
     )
 
 
@@ -62,6 +68,7 @@ def known_from_answers(answers: ServerAnswers, probed: Probe | None) -> Running:
         retractions=int(sum(answers.metrics.get("sglang:num_retracted_requests_total", ()))),
         ranks_without_acceptance=len(answers.states) - len(lengths) if lengths else 0,
         loads=_load_now(answers) if probed is None else (_probed_load(answers, probed),),
+        simulated=info.get("simulated") is True,
     )
 
 
@@ -101,7 +108,7 @@ def _launch(arguments: Mapping[str, Any], backends: Mapping[str, str]) -> Runnin
         num_draft_tokens=_whole(arguments.get("speculative_num_draft_tokens")),
         draft_path=arguments.get("speculative_draft_model_path"),
         backends=backends,
-        graphs_possible=arguments.get("device", "cuda") != "cpu",
+        graphs_possible=arguments.get("device", "cuda") != "cpu" and arguments.get("disaggregation_mode") != "prefill",
         graphs_off=bool(
             arguments.get("disable_cuda_graph")
             or arguments.get("disable_decode_cuda_graph")

@@ -8,7 +8,7 @@ from typing import Any
 
 from spectune.cli.opening import Asked
 from spectune.cli.terminal import OUT, PROGRESS, print_json
-from spectune.engines.notes import notes_on
+from spectune.engines.notes import notes_on, unseen_models
 from spectune.engines.open import missing_models, open_engine
 from spectune.engines.preflight import drafter_notes
 from spectune.engines.sglang.arguments import to_argv
@@ -76,6 +76,13 @@ def preview(asked: Asked, *, as_json: bool) -> int:
             }
         )
         return DONE
+    if missing:
+        _say("to launch any of this, this machine lacks:")
+        for problem in missing:
+            _say(f"  {problem}")
+    unseen = unseen_models(space, engine)
+    for note in unseen:  # what follows rests on it
+        _say(f"note: {note}")
     budget = space.budget.trials or "any number of"
     _say(f"{space.name}: {counted.candidates:,} legal candidates of {counted.raw:,} combinations, {plain} of them "
          f"without speculation; the budget allows {budget} launches")  # fmt: skip
@@ -87,11 +94,8 @@ def preview(asked: Asked, *, as_json: bool) -> int:
     for candidate, text in commands:
         _say(f"\n# {space.label(candidate)}\n{text}")
     for note in notes:
-        _say(f"\nnote: {note}")
-    if missing:
-        _say("\nTo launch these, this machine lacks:")
-        for problem in missing:
-            _say(f"  {problem}")
+        if note not in unseen:
+            _say(f"\nnote: {note}")
     return DONE
 
 

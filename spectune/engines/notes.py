@@ -16,6 +16,7 @@ def notes_on(space: SearchSpace, engine: SGLangEngine) -> list[str]:
         *simulation_notes(space, engine),
         *unseen_models(space, engine),
         *unknown_algorithms(space),
+        *greedy_verify(space, engine),
         *queueing(space, engine),
         *unwise_variables(space, engine),
     ]
@@ -27,6 +28,17 @@ def unseen_models(space: SearchSpace, engine: SGLangEngine) -> list[str]:
     if isinstance(engine, SimulatedEngine) or target is None or not engine.unseen(target):
         return []
     return [f"the config.json of {target} was not seen here: rules that depend on the architecture are left out"]
+
+
+def greedy_verify(space: SearchSpace, engine: SGLangEngine) -> list[str]:
+    """Say that speculation on a CPU does not sample (speculative/spec_utils.py:293), so that it cannot be measured."""
+    temperature = space.workload.temperature
+    if temperature <= 0 or engine.cuda or engine.simulated:
+        return []
+    said = (
+        f"on a CPU SGLang verifies greedily whatever the temperature: at {temperature:g} every launch with speculation"
+    )
+    return [f"{said} will be found to answer otherwise than the baseline; give the workload temperature: 0"]
 
 
 def unknown_algorithms(space: SearchSpace) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from spectune import files
@@ -20,7 +21,8 @@ SAMPLED = 6  # of the workload's prompts
 SEED = 1  # another order than the one the levels go through
 HOT = 5.0  # temperature at which no two answers are alike, also of a model that is sure of itself at the workload's
 FILE = "canary.json"
-TOGETHER, ALONE, SAMPLED_TWICE = "together", "alone", "sampled"  # keys of it: greedy in one batch, one by one; sampled
+# Keys of it: greedy in one batch, and one by one; sampled, and how greedy decoding goes on from each first token.
+TOGETHER, ALONE, SAMPLES, CONTINUED = "together", "alone", "sampled", "continued"
 EXCERPT_BYTES = 2000
 
 
@@ -53,7 +55,8 @@ class Canaries:
         """Take the answers of an earlier baseline as those to compare with, where they can be read."""
         try:
             content = files.read_json(trial_folder / FILE)
-            kept = {key: content[key] for key in (TOGETHER, ALONE)} | {SAMPLED_TWICE: content.get(SAMPLED_TWICE, ())}
+            kept = {key: content[key] for key in (TOGETHER, ALONE)}
+            kept |= {key: content.get(key, ()) for key in (SAMPLES, CONTINUED)}
             told = {key: [Answer.from_json(entry) for entry in entries] for key, entries in kept.items()}
         except (SpectuneError, KeyError, TypeError, ValueError, AttributeError):
             return
@@ -69,7 +72,8 @@ class Canaries:
         first = not candidate.speculative and self._baseline is None
         together = await self._asked(launched, self._prompts, together=True)
         alone = await self._asked(launched, self._prompts, together=False) if first else []
-        kept = {TOGETHER: together, ALONE: alone, SAMPLED_TWICE: await self._sampled(launched)}
+        sampled = await self._sampled(launched)
+        kept = {TOGETHER: together, ALONE: alone, SAMPLES: sampled, CONTINUED: await self._continued(launched, sampled)}
         if first:
             self._baseline = kept
         if trial_folder is not None:
@@ -81,11 +85,20 @@ class Canaries:
         return notes
 
     async def _sampled(self, launched: Launched) -> list[Answer]:
-        """Return two sampled answers to each prompt; none for a workload that is greedy."""
+        """Return a sampled answer to each prompt; none for a workload that is greedy."""
         if self._temperature <= 0:
             return []
-        hot = max(HOT, self._temperature)
-        return await self._asked(launched, [*self._prompts] * 2, together=True, temperature=hot)
+        return await self._asked(launched, self._prompts, together=True, temperature=max(HOT, self._temperature))
+
+    async def _continued(self, launched: Launched, sampled: Sequence[Answer]) -> list[Answer]:
+        """Return how greedy decoding goes on with the first token of each sampled answer."""
+        first = {answer.prompt_id: answer.output_ids[:1] for answer in sampled}
+        prompts = [
+            replace(prompt, input_ids=[*prompt.input_ids, *first[prompt.prompt.prompt_id]])
+            for prompt in self._prompts
+            if first.get(prompt.prompt.prompt_id)
+        ]
+        return await self._asked(launched, prompts, together=True) if prompts else []
 
     async def _asked(
         self, launched: Launched, prompts: Sequence[TokenizedPrompt], *, together: bool, temperature: float = 0.0
@@ -116,13 +129,14 @@ class Canaries:
             raise _failed(FailureClass.CORRUPT, f"{found.words}: this is corruption, not numeric drift")
         if judging.repeats_itself(answers, baseline):
             raise _failed(FailureClass.CORRUPT, "most greedy answers repeat themselves, and the baseline's do not")
-        if judging.ignores_temperature(told[SAMPLED_TWICE], self._baseline[SAMPLED_TWICE]):
+        share, own = (judging.greedy_share(one[SAMPLES], one[CONTINUED]) for one in (told, self._baseline))
+        if judging.ignores_temperature(share, own):
             raise _failed(
                 FailureClass.CORRUPT,
-                f"sampled at temperature {max(HOT, self._temperature):g}, every prompt gets the same answer twice, and "
-                "the baseline's answers vary: the verify is greedy whatever is asked for, as SGLang's is on a CPU, on "
-                "XPU, and on ROCm without speculative-use-rejection-sampling; measure at temperature 0, or do without "
-                f"speculation at {self._temperature:g}",
+                f"sampled at temperature {max(HOT, self._temperature):g}, the answers go on as greedy ones after their "
+                "first token, and the baseline's do not: the verify is greedy whatever is asked for, as SGLang's is on "
+                "a CPU, on XPU, and on ROCm without speculative-use-rejection-sampling; measure at temperature 0, or "
+                f"do without speculation at {self._temperature:g}",
             )
         return [] if found.same == found.answers else [found.words]
 

@@ -77,7 +77,7 @@ class VirtualLaunch:
         startup = self._profile.file.startup
         slow = sum(fault.kind == "slow_start" and fault.at in STARTING for _, fault in self._launch.plan.due)
         wanted = startup.load_s * (1 + SLOW_START_FACTOR * slow)
-        wanted += startup.capture_s_per_graph * len(self._launch.setup.captured)
+        wanted += startup.capture_s_per_graph * len(self._launch.captured)
         failure = self._reach(POINTS[: POINTS.index("bench")])  # the first generation asked for is a part of warming up
         self._started_s = min(wanted, timeout_s)
         if (failure is not None and failure.kind in UNANSWERED) or wanted > timeout_s:
@@ -151,7 +151,7 @@ class VirtualLaunch:
         setup = self._launch.setup
         kind = "verify" if setup.speculative else "decode"
         return Effective(
-            graph_batches={kind: setup.captured} if setup.captured else {},
+            graph_batches={kind: self._launch.captured} if self._launch.captured else {},
             kv_tokens=self._launch.kv_tokens,
             max_running_requests=self._launch.most_running,
         )
@@ -184,7 +184,8 @@ class VirtualLaunch:
         if request.error is not None:
             return Answer(name, (), error=request.error)
         variant = self._launch.variant(number, temperature)
-        ids = tuple(islice(tokens.reply(prompt.input_ids, variant), OUTPUT_TOKENS))
+        sampled = self._launch.sampled_tokens(number)
+        ids = tuple(islice(tokens.reply(prompt.input_ids, variant, sampled), OUTPUT_TOKENS))
         return Answer(name, ids, request.spec_verify_ct, request.spec_num_correct_drafts)
 
     def _reach(self, points: Iterable[str]) -> Failure | None:

@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectune.analysis.canary import accept_length, agreement, ignores_temperature, repeats_itself, varying
+from spectune.analysis.canary import accept_length, agreement, greedy_share, ignores_temperature, repeats_itself
 from spectune.bench.canary import Answer
 
 ids = st.lists(st.integers(0, 50), min_size=1, max_size=40).map(tuple)
@@ -94,12 +94,17 @@ def test_the_accept_length_is_at_least_one(counts: list[tuple[int, int]]) -> Non
     assert length >= 1.0
 
 
-def test_only_answers_that_vary_for_the_baseline_have_to() -> None:
-    varied = [Answer(f"p{n % 7}", drawn(n)) for n in range(14)]
-    fixed = [Answer(f"p{n % 7}", drawn(n % 7)) for n in range(14)]
-    assert (varying(varied), varying(fixed), varying(varied[:7])) == (1.0, 0.0, None)
-    assert ignores_temperature(fixed, varied)
-    assert not ignores_temperature(varied, varied)
-    assert not ignores_temperature(fixed, fixed), "a temperature near 0, or a prompt with one sensible answer"
-    assert not ignores_temperature(fixed, []), "a study that was begun before it was asked"
-    assert not ignores_temperature(fixed, [*fixed[:4], *varied[4:7], *fixed[7:]]), "the baseline hardly varies"
+def test_a_launch_that_samples_only_first_tokens_is_told_from_one_that_samples() -> None:
+    """sglang#31214: on a CPU the verify is greedy; the first token comes from the prefill, which samples."""
+    continued = [Answer(f"p{n}", drawn(n)) for n in range(7)]
+    greedy = [Answer(f"p{n}", (1, *drawn(n))) for n in range(7)]
+    sampled = [Answer(f"p{n}", (1, *drawn(n + 100))) for n in range(7)]
+    assert (greedy_share(greedy, continued), greedy_share(sampled, continued)) == (1.0, 0.0)
+    assert greedy_share([Answer("p0", (1, 2))], continued) is None, "too short to tell"
+    assert greedy_share(greedy, []) is None, "a study that was begun before it was asked"
+    assert ignores_temperature(1.0, 0.0)
+    assert ignores_temperature(5 / 7, 1 / 7), "a near tie parts some"
+    assert not ignores_temperature(0.0, 0.0)
+    assert not ignores_temperature(1.0, 1.0), "the baseline does not sample either"
+    assert not ignores_temperature(1.0, None)
+    assert not ignores_temperature(None, 0.0)

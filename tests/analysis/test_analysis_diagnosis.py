@@ -129,7 +129,7 @@ def test_eager_steps_at_other_loads_are_said_without_a_price() -> None:
     server = field_case(captured=8, loads=(load(8), load(48, graph=0.0)))
     (cause,) = diagnose(server, concurrency=8).causes
     assert (cause.name, cause.lost_tok_s) == ("graphs_too_small", None)
-    assert "at 48 running requests (in graphs at 8)" in cause.evidence
+    assert "at batch size 48 (in graphs at 8)" in cause.evidence
     assert "--cuda-graph-max-bs-decode 48" in cause.actions[0].words
 
 
@@ -155,7 +155,7 @@ def test_the_judged_load_is_the_nearest_to_the_baselines() -> None:
     near = diagnose(server, baseline_tok_s=82.0)
     assert near.load is not None
     assert near.load.running == 4
-    assert "nothing was seen at 1 running requests; judged at 4" in near.notes[0]
+    assert "nothing was seen at 1 running request; judged at 4" in near.notes[0]
     often = diagnose(server)
     assert often.load is not None
     assert often.load.running == 32
@@ -179,7 +179,59 @@ def test_loads_leave_the_first_interval_out_and_prefer_pure_ones() -> None:
     assert one.pure
     (mixed,) = loads_of([Sample(tok_s=100.0, pure=False)] * 4 + [Sample(tok_s=160.0)] * 2)
     assert not mixed.pure
-    assert loads_of([Sample(first=True), Sample(running=0)]) == ()
+    assert loads_of([Sample(first=True, accept_length=None), Sample(running=0)]) == ()
+
+
+def test_a_baseline_of_one_request_says_nothing_of_eight() -> None:
+    server = field_case(loads=(Load(8, 100, 2.0, 20.0, 1.0),))
+    alone = diagnose(server, baseline_tok_s=82.0)
+    assert alone.break_even is None
+    assert alone.words[0].startswith("the baseline of 82 tok/s is that of 1 running request, and nothing like it was")
+    assert "--concurrency 8" in alone.words[0]
+    assert [cause.lost_tok_s for cause in alone.causes] == [None] * len(alone.causes)
+    for near in (7, 8, 10):
+        found = diagnose(server, baseline_tok_s=82.0, concurrency=near)
+        assert found.break_even is not None
+        assert not found.break_even.pays
+    assert diagnose(server, baseline_tok_s=82.0, concurrency=12).break_even is None
+
+
+def test_it_is_said_for_how_many_requests_a_baseline_is_taken() -> None:
+    server = field_case(loads=(Load(1, 100, 2.0, 60.0, 1.0),))
+    said = "taken as that of one request; one measured with N requests at once wants --concurrency N"
+    assert any(said in note for note in diagnose(server, baseline_tok_s=82.0).notes)
+    assert not any(said in note for note in diagnose(server, baseline_tok_s=82.0, concurrency=1).notes)
+    assert not any(said in note for note in diagnose(server).notes)
+
+
+def test_an_accept_length_of_one_is_not_said_to_pay_under_any_baseline() -> None:
+    words = " ".join(diagnose(field_case(loads=(Load(1, 100, 1.02, 40.0, 1.0),))).words)
+    assert words.startswith("speculation cannot pay at an accept length of 1.02")
+    assert "pays if" not in words
+
+
+def test_a_load_with_a_speed_is_judged_before_a_nearer_one_without() -> None:
+    server = field_case(loads=(Load(1, 0, 2.0, None, None), Load(4, 100, 2.0, 50.0, 1.0)))
+    judged = server.load_at(1)
+    assert judged is not None
+    assert judged.running == 4
+
+
+def test_graphs_that_were_not_captured_are_told_without_a_decode_line() -> None:
+    names = [cause.name for cause in diagnose(field_case(captured=0, loads=())).causes]
+    assert names == ["eager"]
+    off = diagnose(field_case(captured=0, graphs_off=True, loads=()))
+    assert [cause.name for cause in off.causes] == ["graphs_off"]
+    assert "--disable-cuda-graph" in off.actions[0].words
+    assert diagnose(field_case(captured=0, graphs_possible=False, loads=())).causes == ()
+
+
+def test_a_first_interval_gives_its_accept_length_and_never_its_speed() -> None:
+    (alone,) = loads_of([Sample(tok_s=0.39, accept_length=1.04, in_graph=False, first=True)])
+    assert (alone.intervals, alone.decode_speed, alone.cycle_ms) == (0, None, None)
+    assert (alone.accept_length, alone.in_graph) == (1.04, 0.0)
+    (both,) = loads_of([Sample(tok_s=0.39, accept_length=1.0, first=True), Sample(tok_s=60.0, accept_length=3.0)])
+    assert (both.intervals, both.decode_speed, both.accept_length) == (1, 60.0, 3.0)
 
 
 def test_cycle_and_acceptance_are_told_apart() -> None:

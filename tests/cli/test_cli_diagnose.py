@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import socket
 import subprocess
 import threading
@@ -19,17 +20,20 @@ import sglang_log_lines as sg
 from readme_commands import SPECTUNE
 
 from spectune.cli.diagnosing import run_diagnose
+from spectune.engines.protocol import LaunchCommand
 from spectune.engines.sglang import server_answers
+from spectune.engines.simulated.profile import load_profile
 from spectune.errors import SpectuneError
+from spectune.search.virtual import VirtualLaunch
 
 KEY = "very-secret-key"
 FIELD = sg.server(sg.prefill(), sg.decode(0.4, accept=2.0), *[sg.decode(60.0, accept=2.0)] * 4, captured=[1, 2],
                   **sg.speculation("EAGLE3", 2))  # fmt: skip
 
 
-def spectune(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+def spectune(*arguments: str, text: str = "", **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [SPECTUNE, "diagnose", *arguments], capture_output=True, text=True, timeout=60, check=False,
+        [SPECTUNE, "diagnose", *arguments], capture_output=True, text=True, timeout=60, check=False, input=text,
         env={**os.environ, **env},
     )  # fmt: skip
 
@@ -81,7 +85,7 @@ def test_a_log_is_diagnosed_with_its_arithmetic(tmp_path: Path) -> None:
     (tmp_path / "server.log").write_text("[2026-11-29 17:00:00] crashed before\n" + FIELD)
     done = spectune("--log", str(tmp_path / "server.log"), "--baseline", "82")
     assert done.returncode == 0, done.stderr
-    assert "EAGLE3, 2 steps, 1 branches, 3 draft tokens" in done.stdout
+    assert "EAGLE3, 2 steps, 1 branch, 3 draft tokens" in done.stdout
     assert "break-even: 82 tok/s × 33.33 ms = accept length 2.73" in done.stdout
     assert "weak_drafter (22.0 tok/s lost)" in done.stdout
     assert "another drafter: try a drafter that reaches more than 2.73 of 3 possible" in done.stdout
@@ -132,6 +136,90 @@ def test_a_server_that_never_served_is_classified(tmp_path: Path) -> None:
         + "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
     )  # fmt: skip
     refused("never served (memory)", "CUDA out of memory", log=log)
+
+
+def test_a_log_that_ends_out_of_memory_says_that_it_died(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    ending = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+    log.write_text(sg.arguments(max_running_requests=8) + sg.READY + ending)
+    done = spectune("--log", str(log))
+    assert "1. died_of_memory (the server ended): it died of memory" in done.stdout
+    assert "8 were asked to run at once" in done.stdout
+    assert "nothing that slows it down" not in done.stdout
+    log.write_text(FIELD + ending)
+    ended = json.loads(spectune("--log", str(log), "--baseline", "82", "--json").stdout)
+    assert [cause["name"] for cause in ended["causes"]] == ["died_of_memory", "weak_drafter"]
+    assert "--mem-fraction-static" in ended["causes"][0]["actions"][0]["words"]
+    log.write_text(FIELD + ending + sg.decode(60.0, accept=2.0))
+    survived = json.loads(spectune("--log", str(log), "--json").stdout)
+    assert survived["server"]["died_of"] is None
+    log.write_text(ending)
+    refused("no log of an SGLang server", "died of memory", log=log)
+
+
+def test_where_nothing_was_measured_nothing_is_ruled_out(tmp_path: Path) -> None:
+    (tmp_path / "server.log").write_text(sg.server(captured=[48]))
+    done = spectune("--log", str(tmp_path / "server.log"))
+    assert "no cause was found, but nothing was measured either" in done.stdout
+    assert "--url and --probe" in done.stdout
+    assert "nothing that slows it down" not in done.stdout
+    assert json.loads(spectune("--log", str(tmp_path / "server.log"), "--json").stdout)["measured"] is False
+
+
+def test_a_log_without_its_beginning_says_what_it_does_not_know(tmp_path: Path) -> None:
+    (tmp_path / "server.log").write_text("".join(FIELD.splitlines(keepends=True)[-3:]))
+    lines = spectune("--log", str(tmp_path / "server.log")).stdout.splitlines()
+    assert "speculation of a kind that the log no longer names" in lines
+    assert any(line.startswith("requests: how many may run at once is not known, ") for line in lines)
+
+
+def test_a_log_is_read_from_a_pipe(tmp_path: Path) -> None:
+    (tmp_path / "server.log").write_text(FIELD)
+    named = json.loads(spectune("--log", str(tmp_path / "server.log"), "--json").stdout)
+    piped = spectune("--log", "-", "--json", text=FIELD)
+    assert piped.returncode == 0, piped.stderr
+    told = json.loads(piped.stdout)
+    assert told["source"]["log"] == "standard input"
+    assert {**told, "source": None} == {**named, "source": None}
+    for text, words in (("", "it is empty"), ("vllm serve\n", "one of vLLM"), ("\0\1", "it is binary")):
+        done = spectune("--log", "-", text=text)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "standard input is no log of an SGLang server" in done.stderr
+        assert words in done.stderr
+    failed = sg.arguments() + "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+    assert "standard input: its last server never served (memory)" in spectune("--log", "-", text=failed).stderr
+
+
+def test_a_terminal_is_no_pipe() -> None:
+    ours, theirs = pty.openpty()
+    try:
+        done = subprocess.run([SPECTUNE, "diagnose", "--log", "-"], stdin=theirs, capture_output=True, text=True,
+                              timeout=60, check=False)  # fmt: skip
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert done.returncode == 2
+    assert "docker logs NAME 2>&1 | spectune diagnose --log -" in done.stderr
+
+
+def test_a_log_of_a_simulated_server_says_so(tmp_path: Path) -> None:
+    simulated = "SIMULATED ENGINE of spectune: profile kimi-k2.5-pcie, launch 0, real time. Nothing here is measured."
+    log = tmp_path / "server.log"
+    log.write_text(FIELD + sg.line(simulated) + FIELD)
+    done = spectune("--log", str(log))
+    assert done.stdout.splitlines()[1].startswith("SIMULATED: spectune's own engine")
+    told = json.loads(spectune("--log", str(log), "--json").stdout)
+    assert (told["source"]["starts"], told["server"]["simulated"]) == (2, True)
+    log.write_text(sg.line(simulated) + FIELD + FIELD)
+    told = json.loads(spectune("--log", str(log), "--json").stdout)
+    assert (told["source"]["starts"], told["server"]["simulated"]) == (2, False)
+
+
+def test_a_virtual_trial_has_no_log(tmp_path: Path) -> None:
+    command = LaunchCommand(argv=("sglang", "serve", "--model-path", "m"), env={}, unset=())
+    launch = VirtualLaunch(load_profile("kimi-k2.5-pcie"), command, {})
+    (tmp_path / "server.log").write_text(launch.log_tail(1 << 20))
+    refused("is of a virtual trial", "there is no log", "result.json", log=tmp_path / "server.log")
 
 
 def test_a_server_is_asked_and_its_secrets_kept() -> None:

@@ -75,7 +75,19 @@ def test_the_first_log_line_is_not_the_speed() -> None:
     assert found.load.accept_length == pytest.approx(1.57)
     assert any("first interval (0.39 tok/s)" in note for note in found.notes)
     alone = diagnosed(sg.server(sg.prefill(), sg.decode(SLOW, accept=1.57), captured=[48], **sg.speculation()))
-    assert only(alone)[0] == "only_the_first_interval"
+    assert alone.load is not None
+    assert (alone.load.accept_length, alone.load.decode_speed, alone.measured) == (1.57, None, False)
+    assert [cause.name for cause in alone.causes] == ["too_many_steps", "only_the_first_interval"]
+
+
+def test_the_first_log_line_is_enough_for_the_wrong_algorithm() -> None:
+    """sglang#21272 in a log of 40 decode steps: its only interval tells the accept length, not the speed."""
+    log = sg.server(sg.prefill(), sg.decode(50.55, accept=1.04), captured=[48], **sg.speculation("EAGLE"))
+    found = diagnosed(log, 82.0)
+    assert [cause.name for cause in found.causes] == ["wrong_algorithm", "only_the_first_interval"]
+    assert "accept length 1.04" in found.causes[0].evidence
+    assert found.words[0].startswith("speculation cannot pay at an accept length of 1.04")
+    assert found.actions[-1].words == "launch with --speculative-algorithm EAGLE3"
 
 
 def test_a_thousand_requests_at_a_server_that_runs_48() -> None:
@@ -177,6 +189,13 @@ def test_a_healthy_server_has_no_causes() -> None:
 def test_a_log_that_begins_after_the_arguments() -> None:
     found = diagnosed("".join(steady(60.0, accept=1.4)), 82.0)
     assert [cause.name for cause in found.causes] == ["weak_drafter"]
+
+
+def test_a_server_that_only_prefills_lacks_no_graphs() -> None:
+    """Its target never verifies, and SGLang captures nothing for it."""
+    info = {**sg.speculation(), "max_running_requests": 48, "internal_states": [{"decode_cuda_graph_bs": []}]}
+    assert diagnose(known_from_answers(ServerAnswers({**info, "disaggregation_mode": "prefill"}), None)).causes == ()
+    assert only(diagnose(known_from_answers(ServerAnswers(info), None)))[0] == "eager"
 
 
 def test_accept_length_of_a_server_is_the_mean_of_the_ranks_that_have_one() -> None:

@@ -66,6 +66,20 @@ def test_the_text_explains_each_rule(tmp_path: Path) -> None:
     assert "--attention-backend triton" in added
 
 
+def test_what_is_not_there_is_said_first_and_once(tmp_path: Path) -> None:
+    file = write(tmp_path, "tp-size: 8")
+    Path(file).write_text(Path(file).read_text().replace("org/model", "/no/model"))
+    done = subprocess.run(
+        [SPECTUNE, "search", file, "--dry-run"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    lines = done.stdout.splitlines()
+    counted = next(index for index, line in enumerate(lines) if "legal candidates of" in line)
+    assert lines[0] == "to launch any of this, this machine lacks:"
+    assert any("there is no model folder /no/model" in line for line in lines[:counted])
+    assert lines[counted - 1].startswith("note: the config.json of /no/model was not seen here")
+    assert not any("no model folder" in line or "was not seen here" in line for line in lines[counted:])
+
+
 def test_what_an_algorithm_does_not_read_is_in_no_launch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plain = previewed(write(tmp_path), capsys)
     more = (("speculative-ngram-capacity", "[1000, 2000]"), ("env.SGLANG_ENABLE_SPEC_V2", "[unset, 1]"))
@@ -111,3 +125,15 @@ def test_an_argument_of_ngram_that_is_gone(tmp_path: Path) -> None:
         preview(Asked(write(tmp_path, "tp-size: 8", "[none, NGRAM]", (gone, "[4, 8]"))), as_json=True)
     said = f"SGLang 0.5.23 has no {gone} any more, 0.5.9 was the last with it; leave it out: nothing replaces it"
     assert str(wrong.value).endswith(said)
+
+
+@pytest.mark.parametrize(("args", "told"), [("device: cpu, attention-backend: intel_amx", 1), ("tp-size: 8", 0)])
+def test_speculation_that_cannot_sample_is_told_beforehand(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], args: str, told: int
+) -> None:
+    file = Path(write(tmp_path, args))
+    file.write_text(
+        file.read_text().replace("builtin:tiny,", "builtin:tiny, temperature: 0.7,").replace("gpus: 8, ", "")
+    )
+    notes = previewed(str(file), capsys)["notes"]
+    assert sum("verifies greedily whatever the temperature: at 0.7" in note for note in notes) == told

@@ -219,6 +219,17 @@ def test_a_hub_model_is_said_first_not_to_have_been_seen(models: Path) -> None:
     assert headline == f"{seen}: SGLang 0.5.23 on h200 (read, not run)"
 
 
+def test_what_was_assumed_and_what_was_not_seen_is_said_first(models: Path) -> None:
+    words = ["sglang", "serve", "/no/model", "--tp", "8", *EAGLE3.split(), "--speculative-num-steps", "3"]
+    lines = spectune("--", *words, cwd=models).stdout.splitlines()
+    if not gpu_names():
+        assert lines.pop(0).startswith("no GPU was found here: explained for h100; --gpu h100|")
+    assert lines[0].startswith("SGLang refuses this: ")
+    assert lines[1].startswith("warning: --model-path /no/model: there is no such folder here")
+    assert any(line.startswith("fatal: ") for line in lines[2:])
+    assert sum("explained for h100" in line for line in lines) == 0
+
+
 def test_what_could_not_be_read_whole_is_no_success(models: Path) -> None:
     done = spectune("--gpu", "h200", "--", "sglang serve llama --tp-size $TP", cwd=models)
     assert done.returncode == 1

@@ -109,8 +109,8 @@ def test_a_search_ends_where_no_drafter_can_work(models: Path, dry: list[str]) -
     opened(models, "EAGLE")
     ended = spectune("search", "made.yaml", *dry, cwd=models)
     assert ended.returncode == 2
-    assert "made.yaml:6: ./good (LlamaForCausalLMEagle3) is an EAGLE-3 drafter" in ended.stderr
-    assert "--speculative-algorithm EAGLE3" in ended.stderr
+    assert "made.yaml:5: ./good (LlamaForCausalLMEagle3) is an EAGLE-3 drafter" in ended.stderr
+    assert "; set speculative-algorithm EAGLE3" in ended.stderr
     assert "Traceback" not in ended.stderr
 
 
@@ -193,6 +193,6 @@ def test_doctor_shows_what_a_search_would_meet(models: Path, algorithm: str, *, 
     opened(models, algorithm)
     told = json.loads(spectune("doctor", "made.yaml", "--json", cwd=models).stdout)
     fatal = [one["seen"] for one in told["findings"] if one["name"] == "drafter" and one["severity"] == "fatal"]
-    assert any("--speculative-algorithm EAGLE3" in seen and "made.yaml:6" in seen for seen in fatal) == would_fail
+    assert any("set speculative-algorithm EAGLE3" in seen and "made.yaml:5" in seen for seen in fatal) == would_fail
     said = [one["seen"] for one in told["findings"] if one["name"] == "space"]
     assert any(seen.startswith("never launched: ") and "bad" in seen for seen in said) != would_fail

@@ -47,6 +47,7 @@ class Cause:
         evidence: What was seen, with its arithmetic.
         actions: What helps, cheapest first.
         at_most: Whether `lost_tok_s` is an upper bound only.
+        fatal: Whether it ended the server.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Cause:
     evidence: str
     actions: tuple[Action, ...]
     at_most: bool = False
+    fatal: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from spectune.analysis.break_even import BreakEven, break_even
 from spectune.analysis.break_even_input import check_inputs
-from spectune.analysis.diagnosis import acceptance, serving
+from spectune.analysis.diagnosis import acceptance, graphs, serving
 from spectune.analysis.diagnosis.case import Action, Case, Cause
 from spectune.analysis.diagnosis.running import Load, Running
 
 CHECKS: tuple[Callable[[Case], Iterator[Cause]], ...] = (
-    serving.only_the_first_interval,
     acceptance.nothing_accepted,
-    serving.eager,
+    graphs.eager,
     acceptance.below_break_even,
     acceptance.too_many_steps,
     acceptance.tree_too_large,
     serving.unexplained_time,
+    serving.died,
     serving.memory_full,
     serving.fewer_than_asked,
     serving.queueing,
     serving.warm_cache,
+    serving.only_the_first_interval,
 )
 """In the order of weight where nothing tells what a cause costs."""
+
+
+NEAR = 0.25
+"""A load within this share of the one a baseline was measured at is compared with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +41,8 @@ class Diagnosis:
         load: The load it was judged at; None when nothing usable was seen.
         break_even: The arithmetic against the baseline; None without baseline or speculation.
         words: Whether speculation pays, or what is missing to say it; sentences in reading order.
-        causes: What it loses by what: most tokens per second first, then what cannot be put in figures.
+        causes: What ended it, then what it loses by what: most tokens per second first, then what cannot be put in
+            figures.
         actions: What to do next, cheapest first.
         notes: How to read the figures.
     """
@@ -48,9 +54,14 @@ class Diagnosis:
     actions: tuple[Action, ...]
     notes: tuple[str, ...]
 
+    @property
+    def measured(self) -> bool:
+        """Whether a speed is known; without one, no cause found does not mean that all is well."""
+        return self.load is not None and self.load.decode_speed is not None
+
     def to_json(self) -> dict[str, Any]:
-        """All fields as JSON values."""
-        return asdict(self)
+        """All fields as JSON values, and whether anything was measured."""
+        return {**asdict(self), "measured": self.measured}
 
 
 def diagnose(
@@ -81,9 +92,12 @@ def diagnose(
     )
     wanted = 1 if concurrency is None and baseline_tok_s is not None else concurrency
     case = Case(running, running.load_at(wanted), baseline_tok_s, verify_ms)
+    elsewhere = _baseline_of_another_load(case, wanted)
+    if elsewhere is not None:
+        case = replace(case, baseline_tok_s=None)
     causes = sorted(
         (cause for check in CHECKS for cause in check(case)),
-        key=lambda cause: -1.0 if cause.lost_tok_s is None else cause.lost_tok_s,
+        key=lambda cause: (cause.fatal, -1.0 if cause.lost_tok_s is None else cause.lost_tok_s),
         reverse=True,
     )
     actions = {action.words: action for cause in causes for action in cause.actions}
@@ -91,10 +105,13 @@ def diagnose(
     return Diagnosis(
         load=case.load,
         break_even=arithmetic,
-        words=tuple(arithmetic.words if arithmetic is not None else _without_arithmetic(case)),
+        words=(
+            *([] if elsewhere is None else [elsewhere]),
+            *(_without_arithmetic(case) if arithmetic is None else arithmetic.words),
+        ),
         causes=tuple(causes),
         actions=tuple(sorted(actions.values(), key=lambda action: action.cost.rank)),
-        notes=tuple(_notes(case, wanted)),
+        notes=tuple(_notes(case, wanted, assumed=concurrency is None)),
     )
 
 
@@ -111,10 +128,30 @@ def _arithmetic(case: Case) -> BreakEven | None:
     )
 
 
+def _baseline_of_another_load(case: Case, wanted: int | None) -> str | None:
+    """Say that the baseline is not one of the load judged at, where it is not: no verdict follows from it then."""
+    seen = None if case.load is None or not case.speed else case.load.running
+    if case.baseline_tok_s is None or wanted is None or seen is None or abs(seen - wanted) <= NEAR * wanted:
+        return None
+    return (
+        f"the baseline of {case.baseline_tok_s:g} tok/s is that of {_requests(wanted)}, and nothing like it was seen: "
+        f"it says nothing of {_requests(seen)}; give one measured at {seen}, and --concurrency {seen}"
+    )
+
+
+def _requests(count: int) -> str:
+    return f"{count} running request{'' if count == 1 else 's'}"
+
+
 def _without_arithmetic(case: Case) -> Iterator[str]:
     """Say what is missing, and what would follow from it."""
-    load, speed = case.load, case.speed
-    if load is None or speed is None or load.cycle_ms is None:
+    load, speed, length = case.load, case.speed, case.accept_length
+    if length is not None and length <= acceptance.NOTHING_ACCEPTED:
+        yield (
+            f"speculation cannot pay at an accept length of {length:.2f}: a cycle gives hardly more than the one token "
+            "of a plain step, and takes the time of the drafts as well"
+        )
+    elif load is None or speed is None or load.cycle_ms is None:
         yield (
             "no decode speed is known, so whether speculation pays cannot be said: read a log with decode lines, or "
             "measure a running server with --url and --probe"
@@ -124,10 +161,10 @@ def _without_arithmetic(case: Case) -> Iterator[str]:
         if case.baseline_tok_s is not None:
             change = speed / case.baseline_tok_s - 1.0
             yield f"that is {change:+.0%} against the baseline of {case.baseline_tok_s:g} tok/s"
-    elif case.accept_length is None:
+    elif length is None:
         yield "this server speculates, but it does not say its accept length"
     else:
-        at = "" if load.running is None else f" at {load.running} running requests"
+        at = "" if load.running is None else f" at {_requests(load.running)}"
         yield (
             f"speculation pays if one request gets less than {speed:.1f} tok/s without it{at}; break-even is that "
             f"baseline × {load.cycle_ms:.2f} ms: every 10 tok/s of it ask for {load.cycle_ms / 100:.2f} accept length"
@@ -138,12 +175,14 @@ def _without_arithmetic(case: Case) -> Iterator[str]:
         )
 
 
-def _notes(case: Case, wanted: int | None) -> Iterator[str]:
+def _notes(case: Case, wanted: int | None, *, assumed: bool) -> Iterator[str]:
     running, load = case.running, case.load
     if load is not None and wanted is not None and load.running not in (None, wanted):
+        yield f"nothing was seen at {_requests(wanted)}; judged at {load.running}"
+    elif case.baseline_tok_s is not None and case.speed and assumed:
         yield (
-            f"nothing was seen at {wanted} running requests; judged at {load.running}, where the baseline must have "
-            "been measured too"
+            f"the baseline of {case.baseline_tok_s:g} tok/s is taken as that of one request; one measured with N "
+            "requests at once wants --concurrency N"
         )
     if load is not None and load.running is None:
         yield "the accept length is the mean since the start or the last cache flush, over whatever loads there were"

@@ -40,7 +40,7 @@ class DecodeSample(Protocol):
 
     @property
     def first(self) -> bool:
-        """Whether it counts time before the first request."""
+        """Whether its speed counts time before the first request."""
 
     @property
     def pure(self) -> bool:
@@ -53,8 +53,9 @@ class Load:
 
     Attributes:
         running: Requests decoded together, per data-parallel rank; None where the server does not say.
-        intervals: Decode intervals this rests on, an engine's first one left out.
-        accept_length: Mean tokens per verify, bonus token included; None without speculation.
+        intervals: Decode intervals the speed rests on, an engine's first one left out.
+        accept_length: Mean tokens per verify of these intervals, bonus token included, of the first one where there is
+            no other; None without speculation.
         decode_speed: Tokens per second one request sees, the median; None when nothing usable was seen.
         in_graph: Share of the intervals that ran in CUDA graphs; None where it is not known.
         pure: Whether the speed is that of intervals without prefills.
@@ -88,7 +89,7 @@ class Running:
         draft_architecture: Class of the drafter's model.
         draft_path: Where the drafter came from.
         backends: Attention backends by role.
-        graphs_possible: Whether the device has CUDA graphs.
+        graphs_possible: Whether decode steps can run in CUDA graphs: not on a CPU, nor on a server that only prefills.
         graphs_off: Whether the launch turned them off.
         captured: Largest batch captured for the target's step; 0 when none was, None when not known.
         graph_flag: How this version calls the largest captured batch.
@@ -105,6 +106,9 @@ class Running:
         first_tok_s: Throughput of an engine's first interval, which says nothing.
         ranks_without_acceptance: Data-parallel ranks that report no accept length.
         loads: Loads seen, by running requests.
+        simulated: Whether it only stands in for an engine.
+        died_of: Kind of failure that ended it, such as `memory`; None where it is not known to have ended.
+        last_words: What it said then.
     """
 
     algorithm: str | None = None
@@ -132,6 +136,9 @@ class Running:
     first_tok_s: float | None = None
     ranks_without_acceptance: int = 0
     loads: tuple[Load, ...] = ()
+    simulated: bool = False
+    died_of: str | None = None
+    last_words: str = ""
 
     @property
     def stepwise(self) -> bool:
@@ -149,36 +156,42 @@ class Running:
         return (self.num_steps or 0) + 1 if self.stepwise else self.num_draft_tokens
 
     def load_at(self, running: int | None) -> Load | None:
-        """Return the load to judge by: the nearest to what is asked for, else the one seen most often."""
+        """Return the load to judge by: with a speed the nearest to what is asked for, else the one seen most often."""
         usable = [load for load in self.loads if load.decode_speed is not None or load.accept_length is not None]
         if not usable:
             return None
         if running is None:
             return max(usable, key=lambda load: (load.decode_speed is not None, load.intervals))
-        return min(usable, key=lambda load: (load.running is None, abs((load.running or 0) - running)))
+        return min(
+            usable,
+            key=lambda load: (load.decode_speed is None, load.running is None, abs((load.running or 0) - running)),
+        )
 
 
 def loads_of(samples: Iterable[DecodeSample]) -> tuple[Load, ...]:
     """Return what was seen at each number of running requests.
 
-    An engine's first interval counts the time it waited for its first request, so it is left out (sglang#5502).
+    An engine's first interval counts the time it waited for its first request (sglang#5502): its speed is left out. Its
+    accept length and its graphs are as real as any other's: they count where nothing else does.
     """
     by_running: dict[int, list[DecodeSample]] = {}
     for sample in samples:
-        if not sample.first and sample.running > 0:
+        if sample.running > 0 and (sample.accept_length is not None or not sample.first):
             by_running.setdefault(sample.running, []).append(sample)
     return tuple(_load(running, by_running[running]) for running in sorted(by_running))
 
 
 def _load(running: int, samples: Sequence[DecodeSample]) -> Load:
-    lengths = [sample.accept_length for sample in samples if sample.accept_length is not None]
-    graphs = [sample.in_graph for sample in samples if sample.in_graph is not None]
-    moving = [sample for sample in samples if sample.tok_s > 0]
+    timed = [sample for sample in samples if not sample.first]
+    telling = timed or samples
+    lengths = [sample.accept_length for sample in telling if sample.accept_length is not None]
+    graphs = [sample.in_graph for sample in telling if sample.in_graph is not None]
+    moving = [sample for sample in timed if sample.tok_s > 0]
     pure = [sample for sample in moving if sample.pure]
     chosen = pure if len(pure) >= ENOUGH_PURE else moving
     return Load(
         running=running,
-        intervals=len(samples),
+        intervals=len(timed),
         accept_length=fmean(lengths) if lengths else None,
         decode_speed=median(sample.tok_s / running for sample in chosen) if chosen else None,
         in_graph=fmean(graphs) if graphs else None,

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from spectune.engines.sglang.printable import printable
+from spectune.errors import SpectuneError
+
 
 @dataclass(frozen=True)
 class Machine:
@@ -45,3 +48,16 @@ MACHINES: Mapping[str, Machine] = MappingProxyType(
     }
 )
 """By name. Memory as the driver reports it; a CPU's depends on the machine and only moves the memory fraction."""
+
+
+def machine_named(gpu: str) -> Machine:
+    """Return the machine of a name somebody typed.
+
+    Raises:
+        SpectuneError: No rules are known for it.
+    """
+    name = gpu.strip().lower()
+    if name not in MACHINES:
+        known = ", ".join(MACHINES)
+        raise SpectuneError(f"--gpu must be one of {known} (other GPUs are not known), but got {printable(name, 60)!r}")
+    return MACHINES[name]

@@ -38,10 +38,14 @@ def padded(captured: tuple[int, ...], batch: int) -> int | None:
     return captured[index] if index < len(captured) else None
 
 
+def target_captured(profile: ProfileFile, setup: Setup) -> tuple[int, ...]:
+    """Return the batch sizes whose target forward is captured; none of a verify that this machine cannot capture."""
+    return setup.captured if profile.target.verify_graph or not setup.speculative else ()
+
+
 def graph_used(profile: ProfileFile, setup: Setup, batch: int) -> bool:
     """Whether the target's forward of `batch` requests replays a graph."""
-    allowed = profile.target.verify_graph or not setup.speculative
-    return allowed and padded(setup.captured, batch) is not None
+    return padded(target_captured(profile, setup), batch) is not None
 
 
 def draft_ms(profile: ProfileFile, setup: Setup, batch: int) -> float:

@@ -54,8 +54,10 @@ class Generation:
 
     def __post_init__(self) -> None:
         self._arrived, self._latency_s = time.monotonic(), 0.0
-        variant = None if self.number is None else self.launch.variant(self.number, self.temperature)
-        self._source = tokens.reply(self.input_ids, variant)
+        number = self.number
+        variant = None if number is None else self.launch.variant(number, self.temperature)
+        sampled = None if number is None else self.launch.sampled_tokens(number)
+        self._source = tokens.reply(self.input_ids, variant, sampled)
         self._ids: list[int] = []
         self._text = ""
         self._draws: list[float] = []

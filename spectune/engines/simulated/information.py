@@ -120,7 +120,7 @@ class Information:
 
     def _state(self, statistics: Statistics) -> dict[str, Any]:
         setup, file = self.launch.setup, self.launch.profile.file
-        graphs_gb = memory.graphs_gb(file, setup) if setup.captured else 0.0
+        graphs_gb = memory.graphs_gb(file, setup)
         kv_gb = self.launch.kv_tokens * file.target.kv_mb_per_token / memory.MB_PER_GB
         state: dict[str, Any] = {
             "world_size": int(self.command.resolved.get("tp_size") or 1),
@@ -135,7 +135,7 @@ class Information:
                 "token_capacity_swa": None,
                 "graph": {phase: round(graphs_gb, 3) if phase == setup.verifying else 0.0 for phase in _GRAPHS},
             },
-            "decode_cuda_graph_bs": list(setup.captured),
+            "decode_cuda_graph_bs": list(self.launch.captured),
             "decode_cuda_graph_memory_gb": round(graphs_gb, 3),
         }
         lifetime = statistics.lifetime_accept_length

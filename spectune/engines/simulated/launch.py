@@ -95,6 +95,11 @@ class SimulatedLaunch:
         """Return the time to take up `tokens` tokens of prompts."""
         return tokens / self.profile.file.target.prefill_ktok_per_s
 
+    @cached_property
+    def captured(self) -> tuple[int, ...]:
+        """Batch sizes with a graph of the target."""
+        return cost_model.target_captured(self.profile.file, self.setup)
+
     def graph_used(self, batch: int) -> bool:
         """Whether the target replays a graph for `batch` requests."""
         return cost_model.graph_used(self.profile.file, self.setup, batch)
@@ -145,9 +150,14 @@ class SimulatedLaunch:
         """
         if self.fault("garbage_output", request) is not None:
             return self.number
-        if temperature <= 0 or self.fault("ignores_temperature", request) is not None:
-            return None
-        return (self.number + 1) * _REQUESTS_APART + request
+        return None if temperature <= 0 else (self.number + 1) * _REQUESTS_APART + request
+
+    def sampled_tokens(self, request: int) -> int | None:
+        """Return how many first tokens of an answer are sampled where one is; None for all.
+
+        A greedy verify leaves the first one, which comes from the prefill (facts: sglang#31214).
+        """
+        return None if self.fault("ignores_temperature", request) is None else 1
 
     def aborts(self, request: int) -> bool:
         """Whether a request is one of those a `partial_failure` gives up after its first cycle."""

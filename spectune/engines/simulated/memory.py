@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from spectune.engines.simulated.cost_model import target_captured
 from spectune.engines.simulated.profile_schema import ProfileFile
 from spectune.engines.simulated.setup import Setup
 
@@ -32,11 +33,8 @@ def kv_tokens(profile: ProfileFile, setup: Setup) -> int:
 
 
 def graphs_gb(profile: ProfileFile, setup: Setup) -> float:
-    """Return what the captured graphs take, each for its batch size × the tokens per request of a forward.
-
-    Graphs are captured also where `verify_graph` is false; they are only never replayed then.
-    """
-    return profile.graphs.mb_per_token * sum(setup.captured) * setup.num_draft_tokens / MB_PER_GB
+    """Return what the target's captured graphs take, each for its batch size × the tokens per request of a forward."""
+    return profile.graphs.mb_per_token * sum(target_captured(profile, setup)) * setup.num_draft_tokens / MB_PER_GB
 
 
 def graph_room_gb(profile: ProfileFile, setup: Setup) -> float:
@@ -46,4 +44,4 @@ def graph_room_gb(profile: ProfileFile, setup: Setup) -> float:
 
 def graphs_fit(profile: ProfileFile, setup: Setup) -> bool:
     """Whether all graphs can be captured; without any there is nothing to fit."""
-    return not setup.captured or graphs_gb(profile, setup) <= graph_room_gb(profile, setup)
+    return not target_captured(profile, setup) or graphs_gb(profile, setup) <= graph_room_gb(profile, setup)

@@ -29,7 +29,7 @@ class Setup:
         eagle_topk: Branches per draft forward, K; 1 without speculation.
         num_draft_tokens: Tokens verified per request and cycle, N; 1 without speculation.
         drafter: Path or name of the drafter, if one was named.
-        captured: Batch sizes with a decode graph, ascending; empty when decode graphs are off.
+        captured: Batch sizes asked to have a decode graph, ascending; empty when decode graphs are off.
         mem_fraction: Share of GPU memory for weights and KV cache.
         max_running: Requests that may run at once.
         max_tokens: Tokens the KV cache may hold at most, None without a limit.

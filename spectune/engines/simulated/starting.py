@@ -68,21 +68,21 @@ class Starting:
 
     async def _capture(self, free_gb: float) -> None:
         await self._faults.starting("capture")
-        setup = self._setup
-        if not setup.captured:
+        setup, captured = self._setup, self._information.launch.captured
+        if not captured:
             return
         what = "target verify" if setup.speculative else "target decode"
         self._log.scheduler(
             f"Capture {what} CUDA graph begin. backend=full, num_tokens_per_req={setup.num_draft_tokens}, "
             f"avail mem={free_gb:.2f} GB"
         )
-        seconds = self._file.startup.capture_s_per_graph * len(setup.captured)
+        seconds = self._file.startup.capture_s_per_graph * len(captured)
         await self._work(self._setup.verifying, seconds)
         if not memory.graphs_fit(self._file, setup):
             self._dying.by_scheduler(error_of("oom", "capture"), "capture")
         used = memory.graphs_gb(self._file, setup)
         self._log.scheduler(
-            f"Capture {what} CUDA graph end. bs={list(setup.captured)}, elapsed={seconds:.2f} s, "
+            f"Capture {what} CUDA graph end. bs={list(captured)}, elapsed={seconds:.2f} s, "
             f"mem usage={used:.2f} GB, avail mem={free_gb - used:.2f} GB."
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -36,32 +37,31 @@ def encode(text: str) -> list[int]:
     return [zlib.crc32(data[at : at + _CHARACTERS_PER_TOKEN]) % VOCABULARY for at in pieces]
 
 
-def answer(prompt_key: int) -> Iterator[int]:
-    """Yield the ids of an answer for ever; the same for a prompt under every configuration, as of greedy decoding.
+def reply(input_ids: Sequence[int], variant: int | None, sampled: int | None = None) -> Iterator[int]:
+    """Yield the ids of the answer to a prompt for ever, each made of everything before it, as a model's are.
 
-    Args:
-        prompt_key: Made of the prompt by `key_of`.
-    """
-    state = prompt_key | 1
-    while True:
-        state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
-        yield (state >> 33) % VOCABULARY
-
-
-def reply(input_ids: Sequence[int], variant: int | None) -> Iterator[int]:
-    """Yield the ids of the answer to a prompt for ever.
+    So a greedy answer is the same under every configuration, and the greedy answer to a prompt and the first tokens of
+    an answer is how greedy decoding would have gone on with it.
 
     Args:
         input_ids: The prompt.
         variant: None for the greedy answer; any number for another one.
+        sampled: How many first tokens follow the variant; None for all.
     """
-    key = key_of(input_ids)
-    return answer(key if variant is None else key ^ (0x5BD1E995 * (variant + 1)))
+    state = 0
+    for token in input_ids:
+        state = _after(state, token)
+    turn = 0 if variant is None else 0x5BD1E995 * (variant + 1)
+    for position in itertools.count():
+        mixed = state ^ turn if sampled is None or position < sampled else state
+        token = ((mixed | 1) * 6364136223846793005 + 1442695040888963407) % 2**64 // 2**33 % VOCABULARY
+        yield token
+        state = _after(state, token)
 
 
-def key_of(input_ids: Sequence[int]) -> int:
-    """Return a number that stands for a prompt."""
-    return zlib.crc32(repr(tuple(input_ids)).encode())
+def _after(state: int, token: int) -> int:
+    """Return a number that stands for all tokens so far and one more."""
+    return zlib.crc32(token.to_bytes(8, "little", signed=True), state)
 
 
 def decode(token: int) -> str:

@@ -32,6 +32,10 @@ def read(text: str | bytes) -> ServerFacts:
     return list(starts(io.BytesIO(text.encode() if isinstance(text, str) else text)))[-1]
 
 
+def every_start(text: str) -> list[ServerFacts]:
+    return list(starts(io.BytesIO(text.encode())))
+
+
 def written(folder: Path, content: str | bytes) -> Path:
     path = folder / "server.log"
     path.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -283,3 +287,25 @@ def test_folders_missing_files_and_devices(tmp_path: Path) -> None:
     ):
         with pytest.raises(SpectuneError, match=words):
             read_server_log(path)
+
+
+@pytest.mark.parametrize(
+    ("ending", "lines"),
+    [
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n", 1),
+        (sg.line("Scheduler hit an exception: Traceback (most recent call last):") + "RuntimeError: boom\n", 2),
+        ("ValueError: a request that was refused\n", 0),
+        ("torch.OutOfMemoryError: CUDA out of memory.\n" + sg.decode(60.0, accept=2.0), 0),
+        ("", 0),
+    ],
+)
+def test_errors_that_ended_a_server_are_those_after_which_nothing_was_served(ending: str, lines: int) -> None:
+    (facts,) = every_start(sg.server(sg.decode(60.0, accept=2.0)) + ending)
+    assert len(facts.fatal) == lines
+
+
+def test_each_start_says_for_itself_whether_it_is_simulated() -> None:
+    simulated = sg.line("SIMULATED ENGINE of spectune: profile p, launch 0, real time. Nothing here is measured.")
+    server = sg.server(sg.decode(60.0, accept=2.0))
+    assert [one.simulated for one in every_start(server + simulated + server + server)] == [False, True, False]
+    assert [one.simulated for one in every_start(simulated + simulated + server)] == [True]

@@ -49,6 +49,15 @@ def test_graphs_are_switched_per_phase(
 
 def test_verify_graph_does_not_concern_the_baseline() -> None:
     assert a_launch(a_setup(), target={"verify_graph": False}).graph_used(1)
+    assert a_launch(a_setup(), target={"verify_graph": False}).captured
+
+
+def test_a_verify_that_is_not_captured_takes_no_graph_memory() -> None:
+    eager = a_launch(a_setup(3), target={"verify_graph": False}, graphs={"mb_per_token": 100.0})
+    assert eager.captured == ()
+    assert memory.graphs_gb(eager.profile.file, eager.setup) == 0
+    assert memory.graphs_fit(eager.profile.file, eager.setup)
+    assert memory.graphs_gb(eager.profile.file, a_setup()) > 0
 
 
 def test_the_knee() -> None:

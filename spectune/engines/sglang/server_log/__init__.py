@@ -2,7 +2,7 @@
 
 from spectune.engines.sglang.server_log.facts import Capture, DecodeInterval, Prefills, ServerFacts, Weights
 from spectune.engines.sglang.server_log.read_back import ReadBack, read_back
-from spectune.engines.sglang.server_log.reader import read_server_log, read_server_logs
+from spectune.engines.sglang.server_log.reader import read_open_log, read_server_log, read_server_logs
 
 __all__ = [
     "Capture",
@@ -12,6 +12,7 @@ __all__ = [
     "ServerFacts",
     "Weights",
     "read_back",
+    "read_open_log",
     "read_server_log",
     "read_server_logs",
 ]

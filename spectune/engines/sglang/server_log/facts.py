@@ -124,6 +124,8 @@ class ServerFacts:
         nccl: Variable → what NCCL says it was set to, a value for each that differs between ranks; empty unless the
             launch has NCCL_DEBUG=INFO.
         ready: Whether the server said it was.
+        fatal: The errors that ended it, oldest first; empty where something was served after them.
+        simulated: Whether spectune's simulated engine wrote it.
     """
 
     arguments: Mapping[str, Any] = field(default_factory=dict)
@@ -144,6 +146,8 @@ class ServerFacts:
     errors: tuple[str, ...] = ()
     nccl: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     ready: bool = False
+    fatal: tuple[str, ...] = ()
+    simulated: bool = False
 
     @property
     def tells_of_speculation(self) -> bool:

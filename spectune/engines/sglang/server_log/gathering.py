@@ -17,6 +17,7 @@ MOST_SENTENCES, MOST_ERRORS, MOST_LOADS, MOST_VARIABLES = 40, 20, 4096, 128
 SENTENCE_CHARS, MESSAGE_CHARS = 400, 4000
 
 _ARGUMENTS = "server_args="
+_SIMULATED = "SIMULATED ENGINE of spectune"
 _READY = "The server is fired up and ready to roll!"
 _LIMITS = re.compile(
     rf"\bmax_total_num_tokens=({WHOLE}), .*?max_running_requests=({WHOLE}),(?: context_len=({WHOLE}),)?"
@@ -28,6 +29,9 @@ _RETRACTED = re.compile(rf"KV cache pool is full\. Retract requests\. #retracted
 _ERROR = re.compile(
     r"^(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)\b(?:: |$)|^Scheduler hit an exception|CUDA out of memory|"
     r"^Received sigquit|crashed with exit code|watchdog timeout|Capture (?:cuda|CUDA) graph failed"
+)
+_FATAL = re.compile(
+    r"OutOfMemory|out of memory|^Scheduler hit an exception|^Received sigquit|crashed with|watchdog timeout"
 )
 _NCCL = re.compile(r"\bNCCL INFO (NCCL_[A-Z0-9_]{1,60}) set by environment to (.{0,200}?)\.?$")
 _REWRITTEN = re.compile(
@@ -49,9 +53,10 @@ class Gathering:
         self._graphs = Graphs()
         self._batches = Batches()
         self._errors: deque[str] = deque(maxlen=MOST_ERRORS)
+        self._since_served: deque[str] = deque(maxlen=MOST_ERRORS)  # errors after which nothing was served
         self._retractions = 0
         self._nccl: dict[str, list[str]] = {}
-        self._ready = False
+        self._ready = self._simulated = False
 
     @property
     def says_something(self) -> bool:
@@ -59,8 +64,8 @@ class Gathering:
         return bool(self._arguments or self._limits or self._weights or self._batches.seen)
 
     def begins_anew(self, message: Message) -> bool:
-        """Whether a message is the arguments of another start than the one being gathered."""
-        return message.text.startswith(_ARGUMENTS) and bool(
+        """Whether a message begins another start than the one being gathered."""
+        return message.text.startswith((_ARGUMENTS, _SIMULATED)) and bool(
             self._errors or self._limits or self._weights or self._batches.seen
         )
 
@@ -81,6 +86,7 @@ class Gathering:
         text = message.text
         if text.startswith(("Decode batch", "Prefill batch")):
             self._batches.note(message)
+            self._since_served.clear()
         elif text.startswith("Load weight "):
             self._note_weights(message)
         elif (limits := _LIMITS.search(text)) is not None:
@@ -91,10 +97,13 @@ class Gathering:
             pass
         elif _ERROR.search(text):
             self._errors.append(text[:SENTENCE_CHARS])
+            self._since_served.append(text[:SENTENCE_CHARS])
         elif (said := _NCCL.search(text)) is not None:
             self._note_variable(*said.groups())
         elif text.startswith(_READY):
             self._ready = True
+        elif text.startswith(_SIMULATED):
+            self._simulated = True
         elif message.stamp and _REWRITTEN.search(text):
             sentences = self._afterwards if self._ready or self._errors else self._rewritten
             if text not in sentences and len(sentences) < MOST_SENTENCES:
@@ -113,6 +122,8 @@ class Gathering:
             errors=tuple(self._errors),
             nccl={name: tuple(values) for name, values in self._nccl.items()},
             ready=self._ready,
+            fatal=tuple(self._since_served) if any(map(_FATAL.search, self._since_served)) else (),
+            simulated=self._simulated,
             **self._batches.facts(),
         )
         return replace(facts, captures=self._graphs.captures(speculative=facts.speculative))

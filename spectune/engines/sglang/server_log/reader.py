@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
@@ -19,8 +20,10 @@ MOST_STARTS = 32
 _TELLING = re.compile(
     rb"server_args=|Load weight |apture |max_total_num_tokens=|fired up|Retract|rror|xception|OutOfMemory|"
     rb"disabl|Disabl|overrid|verrid|reset to|changing|change page_size|adjusted|fall|Fall|ackend|forc|instead|"
-    rb"NCCL INFO NCCL_"
+    rb"NCCL INFO NCCL_|SIMULATED "
 )
+_OUT_OF_MEMORY = re.compile(rb"OutOfMemoryError|CUDA out of memory")
+_VIRTUAL = b"SIMULATED in virtual time"
 _OTHER_ENGINES = {
     "vLLM": re.compile(rb"\bv(?:llm|LLM)\b|\bVLLM_"),
     "llama.cpp": re.compile(rb"llama_model_loader|llama_context|llama_init|\bggml_"),
@@ -46,12 +49,30 @@ def read_server_logs(path: Path) -> tuple[ServerFacts, ...]:
         if path.exists() and not path.is_file() and not path.is_fifo():
             raise SpectuneError(f"{path} is {'a folder' if path.is_dir() else 'no file'}, not the log of a server")
         with path.open("rb") as file:
-            head = file.peek()
-            found = tuple(starts(file))
+            return read_open_log(file, str(path))
     except OSError as error:
         raise SpectuneError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def read_open_log(file: BufferedReader, name: str) -> tuple[ServerFacts, ...]:
+    """Return the facts of every start in an open file, such as a pipe, see `read_server_logs`.
+
+    Args:
+        file: Read to its end.
+        name: What messages call it.
+
+    Raises:
+        SpectuneError: When it is no log of an SGLang server.
+    """
+    head = file.peek()
+    found = tuple(starts(file))
+    if not found and head.startswith(_VIRTUAL):
+        raise SpectuneError(
+            f"{name} is of a virtual trial: nothing was launched, so there is no log of a server; what was simulated "
+            "stands in result.json beside it"
+        )
     if not found:
-        raise SpectuneError(f"{path} is no log of an SGLang server: {_what_it_is(head)}")
+        raise SpectuneError(f"{name} is no log of an SGLang server: {_what_it_is(head)}")
     return found
 
 
@@ -78,6 +99,8 @@ def _what_it_is(head: bytes) -> str:
     for name, pattern in _OTHER_ENGINES.items():
         if pattern.search(head):
             return f"it looks like one of {name}"
+    if _OUT_OF_MEMORY.search(head):
+        return "a process died of memory in it, but no line says that it was a server's"
     if b"\0" in head:
         return "it is binary"
     if b"sglang" in head:

@@ -1,0 +1,135 @@
+"""How often drafts are right: positions and breadth by drafter, factors by prompt class."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from spectune.calibration.observed import Observed
+from spectune.engines.simulated.acceptance import MOST_LIKELY, accept_length, survival
+from spectune.engines.simulated.profile_schema import AcceptanceTable
+from spectune.engines.simulated.setup import Setup
+from spectune.search.guided.acceptance import AcceptanceModel, Accepted
+from spectune.search.guided.setting import Setting
+
+SMALLEST, LARGEST = 0.02, 5.0  # factors of a prompt class
+NOT_DRAFTING = 0.5  # positions of a study in which nothing drafted
+ROUNDS = 3  # of classes and positions in turns: each is fitted beside the other
+
+
+@dataclass(frozen=True)
+class AcceptanceFit:
+    """The table of a profile.
+
+    Attributes:
+        table: As the profile has it.
+        trees: Whether a tree was measured; otherwise `breadth` is a guess.
+    """
+
+    table: AcceptanceTable
+    trees: bool
+
+
+def fit_acceptance(points: Sequence[Observed]) -> AcceptanceFit:
+    """Fit all drafters, their trees by one law of breadth, and prompt classes by one factor each.
+
+    Positions come from the chains' own counters, all classes together; a class multiplies them. Since the mean of
+    products is not the product of means, the positions are then scaled until the mixture of classes has the accept
+    length that was measured.
+    """
+    drafting = [one for one in points if one.setup.speculative]
+    if not drafting:
+        return AcceptanceFit(AcceptanceTable(default=(NOT_DRAFTING,)), trees=False)
+    depth = max(one.setup.depth for one in drafting)
+    model = AcceptanceModel.fit((_accepted(one) for one in drafting), depth)
+    shapes = {name: tuple(map(_bounded, shape)) for name, shape in model.conditionals.items()}
+    breadth = model.breadths[""]
+    table = AcceptanceTable(default=tuple(map(_bounded, model.fallback)), drafters=shapes, breadth=breadth)
+    for _ in range(ROUNDS):
+        table = table.model_copy(update={"by_class": _class_factors(drafting, table)})
+        table = table.model_copy(update={"drafters": _scaled_drafters(drafting, table)})
+    return AcceptanceFit(table, any(one.setup.eagle_topk > 1 for one in drafting))
+
+
+def expected_length(table: AcceptanceTable, one: Observed) -> float:
+    """Return the accept length of a level by the table, its prompt classes mixed as they came.
+
+    Tokens and verifies add up over requests of the same length, so lengths mix as harmonic means.
+    """
+    if not one.setup.speculative:
+        return 1.0
+    classes = one.requests_by_class or {"": 1}
+    verifies = sum(count / length_of(table, one.setup, name) for name, count in classes.items())
+    return sum(classes.values()) / verifies
+
+
+def length_of(table: AcceptanceTable, setup: Setup, prompt_class: str) -> float:
+    """Return the accept length of one prompt class."""
+    return _length(table, setup, table.by_class.get(prompt_class, 1.0))
+
+
+def _length(table: AcceptanceTable, setup: Setup, factor: float) -> float:
+    listed = table.drafters.get(setup.drafter or "", table.default)
+    chain = [min(MOST_LIKELY, listed[min(i, len(listed) - 1)] * factor) for i in range(setup.depth)]
+    return accept_length(survival(setup, chain, table.breadth))
+
+
+def _class_factors(drafting: Sequence[Observed], table: AcceptanceTable) -> dict[str, float]:
+    measured: dict[str, list[tuple[Setup, float]]] = defaultdict(list)
+    for one in drafting:
+        for name, length in one.by_class.items():
+            measured[name].append((one.setup, length))
+    if len(measured) < 2:
+        return {}
+    return {name: _solved(items, table) for name, items in sorted(measured.items())}
+
+
+def _solved(items: Sequence[tuple[Setup, float]], table: AcceptanceTable) -> float:
+    """Return the factor under which the logarithms of a class' accept lengths are right on average."""
+    wanted = fmean(math.log(max(1.0, length)) for _, length in items)
+    return _bisected(lambda factor: fmean(math.log(_length(table, setup, factor)) for setup, _ in items), wanted)
+
+
+def _scaled_drafters(drafting: Sequence[Observed], table: AcceptanceTable) -> dict[str, tuple[float, ...]]:
+    """Return each drafter's positions, all times what gives the mixture its measured accept length."""
+    scaled = {}
+    for name, shape in table.drafters.items():
+        own = [one for one in drafting if one.setup.drafter == name]
+        wanted = fmean(math.log(one.accept_length) for one in own)
+
+        def mixed(factor: float, own: Sequence[Observed] = own, name: str = name) -> float:
+            tried = table.model_copy(
+                update={"drafters": {**table.drafters, name: _times(table.drafters[name], factor)}}
+            )
+            return fmean(math.log(expected_length(tried, one)) for one in own)
+
+        scaled[name] = _times(shape, _bisected(mixed, wanted))
+    return scaled
+
+
+def _bisected(rising: Callable[[float], float], wanted: float) -> float:
+    low, high = SMALLEST, LARGEST
+    for _ in range(30):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if rising(middle) < wanted else (low, middle)
+    return math.sqrt(low * high)
+
+
+def _times(shape: Sequence[float], factor: float) -> tuple[float, ...]:
+    return tuple(_bounded(value * factor) for value in shape)
+
+
+def _bounded(value: float) -> float:
+    return min(1.0, max(0.0, value))
+
+
+def _accepted(one: Observed) -> Accepted:
+    setup = one.setup
+    setting = Setting(
+        drafter=setup.drafter or "", steps=setup.num_steps, topk=setup.eagle_topk, tokens=setup.num_draft_tokens,
+        captured=setup.captured, running=setup.max_running,
+    )  # fmt: skip
+    return Accepted(setting, one.per_position, one.accept_length, one.verifies)

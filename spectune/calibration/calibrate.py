@@ -1,0 +1,200 @@
+"""The fit of a whole profile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import yaml
+
+from spectune.calibration import cycle as terms
+from spectune.calibration.acceptance import AcceptanceFit, fit_acceptance
+from spectune.calibration.cycle import CycleFit, as_moe, fit_cycle
+from spectune.calibration.effects import ParameterEffect, factors_of, parameter_effects
+from spectune.calibration.noise import fit_noise
+from spectune.calibration.observed import Observed, observed
+from spectune.engines.simulated.profile import Profile, parse_profile
+from spectune.engines.simulated.profile_schema import LEAST_CYCLE_MS, SCHEMA, Noise
+from spectune.errors import SpectuneError
+from spectune.search import Role, Status, TrialRecord
+from spectune.space import SearchSpace
+
+LEAST_CANDIDATES = 4  # measured; with fewer there is nothing to tell draft from verify by
+ROUNDS = 2  # of terms and effects in turns
+GB_IF_UNKNOWN = 24.0
+MIB_PER_GB = 1e9 / 2**20
+KV_MB_IF_UNKNOWN = 0.1
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A profile and what it rests on.
+
+    Attributes:
+        name: Of the profile.
+        cycle: The fitted times.
+        acceptance: The fitted acceptance.
+        effects: The parameters that matter beside them.
+        noise: Of the machine.
+        machine: The sections `gpu`, `startup` and what the target takes and how fast it reads prompts.
+        launches: How many launches it rests on.
+        study: The study's name.
+        simulated: Whether the study was a simulation itself.
+    """
+
+    name: str
+    cycle: CycleFit
+    acceptance: AcceptanceFit
+    effects: tuple[ParameterEffect, ...]
+    noise: Noise
+    machine: Mapping[str, Any]
+    launches: int
+    study: str
+    simulated: bool
+
+    def to_yaml(self) -> str:
+        """Return the profile's file."""
+        return yaml.safe_dump(self._data(), sort_keys=False, allow_unicode=True, width=110)
+
+    def profile(self) -> Profile:
+        """Return the profile as its file would be read."""
+        return parse_profile(self.to_yaml(), Path(f"{self.name}.yaml"))
+
+    @property
+    def assumed(self) -> list[str]:
+        """What the study does not tell, and what stands in for it."""
+        said = ["host_ms is 0: the host's share of a cycle is part of step_ms"]
+        seen = self.cycle.seen
+        if terms.TARGET_EAGER not in seen or terms.TARGET_GRAPH not in seen:
+            missing = "eager" if terms.TARGET_GRAPH in seen else "graph"
+            said.append(f"no forward of the target ran as {missing}: it is taken to cost the same")
+        drafted = {terms.DRAFT_GRAPH, terms.DRAFT_EAGER} & seen
+        if not drafted:
+            said.append("nothing was drafted: draft and acceptance are placeholders")
+        elif len(drafted) == 1:
+            said.append("drafts ran in one way only, with or without graphs: both are taken to cost the same")
+        if not self.acceptance.trees:
+            said.append("no tree was measured: breadth is a guess")
+        said.append("weights and KV cache per token are sized so that what was launched fits")
+        return [*said, "failures, drift and jumps are not part of it"]
+
+    def _data(self) -> dict[str, Any]:
+        found = [round(value, 6) for value in self.cycle.coefficients]
+        step = _both(found[terms.TARGET_GRAPH], found[terms.TARGET_EAGER])
+        knee: dict[str, Any] = {}
+        if self.cycle.knee_tokens is not None and found[terms.TOKEN] > 0.0:
+            factor = round(1.0 + found[terms.BEYOND] / found[terms.TOKEN], 4)
+            knee = {"knee_tokens": self.cycle.knee_tokens, "knee_factor": min(1000.0, factor)}
+        moe = as_moe(self.cycle)
+        origin = "a SIMULATED study" if self.simulated else "a measured study"
+        return {
+            "schema": SCHEMA,
+            "name": self.name,
+            "source": f"Fitted by spectune calibrate to {self.launches} launches of {origin}, {self.study}. Assumed: "
+                      + "; ".join(self.assumed) + ".",
+            "seed": 0,
+            "gpu": self.machine["gpu"],
+            "target": {
+                "weights_gb": self.machine["weights_gb"],
+                "step_ms": {key: max(LEAST_CYCLE_MS, value) for key, value in step.items()},
+                "token_ms": found[terms.TOKEN],
+                **knee,
+                "kv_ms_per_ktoken": found[terms.KV],
+                "kv_mb_per_token": self.machine["kv_mb_per_token"],
+                "prefill_ktok_per_s": self.machine["prefill_ktok_per_s"],
+                **({} if moe is None else {"moe": moe.model_dump()}),
+                "verify_graph": self.cycle.verify_graph,
+            },
+            "draft": {
+                "step_ms": _both(found[terms.DRAFT_GRAPH], found[terms.DRAFT_EAGER]),
+                "token_ms": found[terms.DRAFT_TOKEN],
+            },
+            "host_ms": 0.0,
+            "acceptance": _plain(self.acceptance.table.model_dump(exclude_defaults=True)),
+            "startup": self.machine["startup"],
+            "noise": _plain(self.noise.model_dump(exclude_defaults=True)),
+            **({"effects": [{"when": _plain(one.to_when()), "cycle": round(one.factor, 4)} for one in self.effects]}
+               if self.effects else {}),
+        }  # fmt: skip
+
+
+def calibrate(
+    records: Sequence[TrialRecord], space: SearchSpace, environment: Mapping[str, Any], *, name: str, study: str
+) -> Calibration:
+    """Fit a profile to the launches of a study.
+
+    Args:
+        records: Its launches.
+        space: Its search space.
+        environment: Its `environment.json`; may be empty.
+        name: Of the profile.
+        study: Of the study.
+
+    Raises:
+        SpectuneError: Too little was measured.
+    """
+    points = observed(records, space)
+    candidates = {record.candidate.candidate_id: record for record in records if record.status is Status.OK}
+    measured = {one.candidate_id for one in points}
+    if len(measured) < LEAST_CANDIDATES or not any(not one.setup.speculative for one in points):
+        raise SpectuneError(
+            f"the study {study} has {len(measured)} candidates measured at a concurrency; a profile needs "
+            f"{LEAST_CANDIDATES}, one of them without speculation"
+        )
+    effects: list[ParameterEffect] = []
+    for _ in range(ROUNDS):
+        fit = fit_cycle(points, factors_of(points, candidates, effects))
+        effects = parameter_effects(points, [fit.cycle_ms(one) for one in points], candidates, space)
+    fit = fit_cycle(points, factors_of(points, candidates, effects))
+    return Calibration(
+        name=name,
+        cycle=fit,
+        acceptance=fit_acceptance(points),
+        effects=tuple(effects),
+        noise=fit_noise(records),
+        machine=_machine(records, points, environment),
+        launches=len({record.trial for record in records if record.status is Status.OK}),
+        study=study,
+        simulated=space.engine.kind == "simulated",
+    )
+
+
+def _machine(
+    records: Sequence[TrialRecord], points: Sequence[Observed], environment: Mapping[str, Any]
+) -> dict[str, Any]:
+    ran = [record for record in records if record.status is Status.OK]
+    devices = environment.get("gpus", {}).get("devices", ()) if isinstance(environment.get("gpus"), Mapping) else ()
+    memory = [device["memory_total_mib"] for device in devices if device.get("memory_total_mib")]
+    gb = round(min(memory) / MIB_PER_GB, 1) if memory else GB_IF_UNKNOWN
+    count = max(one.setup.ranks for one in points)
+    share = min(one.setup.mem_fraction for one in points)
+    kv_tokens = max((record.effective.kv_tokens or 0 for record in ran), default=0)
+    weights = round(0.5 * share * gb * count, 3)
+    kv_mb = round(0.5 * share * gb * 1000 / kv_tokens, 6) if kv_tokens else KV_MB_IF_UNKNOWN
+    waits = [(level.prompt_tokens / level.ttft_p50_ms) for record in ran for level in record.levels[:1]
+             if level.ttft_p50_ms > 0.0]  # fmt: skip
+    baselines = [record.seconds.startup for record in ran if record.role is not Role.SEARCH] or [0.0]
+    return {
+        "gpu": {"count": count, "memory_gb": gb},
+        "weights_gb": max(0.001, weights),
+        "kv_mb_per_token": max(0.0001, kv_mb),
+        "prefill_ktok_per_s": round(max(0.001, median(waits)), 4) if waits else 1.0,
+        "startup": {"load_s": round(median(baselines), 2), "capture_s_per_graph": 0.0},
+    }
+
+
+def _both(graph: float, eager: float) -> dict[str, float]:
+    """Return both times of a forward; the one that was never seen is the other."""
+    return {"graph": graph or eager, "eager": eager or graph}
+
+
+def _plain(value: Any) -> Any:
+    """Return a value that YAML writes without Python's own types, numbers as short as they may be."""
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return round(value, 4) if isinstance(value, float) else value

@@ -1,0 +1,98 @@
+"""How well a profile predicts launches it was not fitted on."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from spectune.calibration.acceptance import expected_length
+from spectune.calibration.calibrate import calibrate
+from spectune.calibration.observed import observed
+from spectune.engines.simulated.launch import SimulatedLaunch
+from spectune.errors import SpectuneError
+from spectune.search import TrialRecord
+from spectune.space import SearchSpace
+
+FOLDS = 10
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Relative errors of one figure at one level, over candidates that were left out of the fit.
+
+    Attributes:
+        figure: `accept_length`, `cycle_ms` or `decode_speed`.
+        batch: Running requests.
+        candidates: How many.
+        median: Of the absolute errors.
+        p90: 90th percentile of them.
+        bias: Mean error; positive predicts too much.
+    """
+
+    figure: str
+    batch: int
+    candidates: int
+    median: float
+    p90: float
+    bias: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object `--json` prints."""
+        return asdict(self)
+
+
+def check(
+    records: Sequence[TrialRecord], space: SearchSpace, environment: Mapping[str, Any]
+) -> tuple[list[Checked], list[str]]:
+    """Fit again without some candidates, all their launches left out, and predict those.
+
+    Cross-validation with as many folds as there are candidates, ten at most; the speed of one request is accept length
+    over cycle, as the simulated engine has it. Fits that are left with too little are passed over.
+
+    Returns:
+        The errors, and the drafters that could not be left out since no other candidate has them.
+    """
+    points = observed(records, space)
+    ids = list(dict.fromkeys(one.candidate_id for one in points))
+    folds = min(FOLDS, len(ids))
+    unknown: dict[str, None] = {}
+    errors: dict[tuple[str, int], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for fold in range(folds):
+        left_out = set(ids[fold::folds])
+        rest = [record for record in records if record.candidate.candidate_id not in left_out]
+        try:
+            profile = calibrate(rest, space, environment, name="fold", study="fold").profile()
+        except SpectuneError:
+            continue
+        for one in points:
+            if one.candidate_id not in left_out:
+                continue
+            drafter = one.setup.drafter
+            if drafter is not None and drafter not in profile.file.acceptance.drafters:
+                unknown[drafter] = None
+                continue
+            launch = SimulatedLaunch(profile, one.setup)
+            length = expected_length(profile.file.acceptance, one)
+            cycle = launch.cycle_ms(one.batch, one.kv_ktokens * 1000)
+            for figure, predicted, measured in (
+                ("accept_length", length, one.accept_length),
+                ("cycle_ms", cycle, one.cycle_ms),
+                ("decode_speed", length / cycle, one.accept_length / one.cycle_ms),
+            ):
+                if figure != "accept_length" or one.setup.speculative:
+                    errors[figure, one.batch][one.candidate_id].append(math.log(predicted / measured))
+    return [_summed(figure, batch, found) for (figure, batch), found in sorted(errors.items())], list(unknown)
+
+
+def _summed(figure: str, batch: int, by_candidate: Mapping[str, list[float]]) -> Checked:
+    means = np.array([np.mean(found) for found in by_candidate.values()])
+    sizes = np.abs(np.expm1(means))
+    return Checked(
+        figure, batch, len(means), float(np.median(sizes)), float(np.quantile(sizes, 0.9)),
+        float(np.expm1(means.mean())),
+    )  # fmt: skip

@@ -1,0 +1,100 @@
+"""What parameters that the cost model has no term for multiply a cycle by."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spectune.calibration.observed import Observed
+from spectune.search import TrialRecord
+from spectune.space import UNSET, SearchSpace, Value
+
+# The cost model's own terms.
+EXPLAINED = frozenset(
+    {
+        "speculative-algorithm", "speculative-draft-model-path", "speculative-num-steps", "speculative-eagle-topk",
+        "speculative-num-draft-tokens", "cuda-graph-bs-decode", "cuda-graph-max-bs-decode", "disable-cuda-graph",
+        "disable-decode-cuda-graph", "max-running-requests", "mem-fraction-static",
+    }
+)  # fmt: skip
+LEAST_LAUNCHES = 2  # with the value, and without it
+SURE = 2.5  # standard errors from no effect; several values are tried at once
+LEAST = 0.005  # relative: smaller ones are not worth a line
+
+
+@dataclass(frozen=True)
+class ParameterEffect:
+    """A factor on the cycle of launches with a value, beside those with the commonest one."""
+
+    name: str
+    value: Value
+    factor: float
+
+    def to_when(self) -> dict[str, Any]:
+        """Return the condition of a profile."""
+        return {self.name: self.value}
+
+
+def parameter_effects(
+    points: Sequence[Observed],
+    expected_ms: Sequence[float],
+    candidates: Mapping[str, TrialRecord],
+    space: SearchSpace,
+) -> list[ParameterEffect]:
+    """Regress what the terms miss on the values of all other parameters at once.
+
+    Ordinary least squares on ln(measured / expected), with a standard error from the candidates' own means, since
+    levels of one launch share its noise.
+
+    Args:
+        points: Levels of launches.
+        expected_ms: The cycle of each, by the terms alone.
+        candidates: candidate_id → one of its records.
+        space: The search space.
+    """
+    missed: dict[str, list[float]] = defaultdict(list)
+    for one, expected in zip(points, expected_ms, strict=True):
+        missed[one.candidate_id].append(math.log(one.cycle_ms / expected))
+    ids = list(missed)
+    target = np.array([float(np.mean(missed[name])) for name in ids])
+    columns, named = [np.ones(len(ids))], []
+    for name in space.parameters:
+        if name in EXPLAINED:
+            continue
+        values = [candidates[key].candidate.values.get(name, UNSET) for key in ids]
+        counts = Counter(map(repr, values))
+        commonest = counts.most_common(1)[0][0]
+        for value in dict.fromkeys(values):
+            held = np.array([float(repr(v) == repr(value)) for v in values])
+            if repr(value) != commonest and LEAST_LAUNCHES <= held.sum() <= len(ids) - LEAST_LAUNCHES:
+                columns.append(held)
+                named.append((name, value))
+    matrix = np.array(columns).T
+    spare = len(ids) - matrix.shape[1]
+    if not named or spare < 1 or np.linalg.matrix_rank(matrix) < matrix.shape[1]:
+        return []
+    solved, *_ = np.linalg.lstsq(matrix, target, rcond=None)
+    variance = float(np.sum((target - matrix @ solved) ** 2)) / spare
+    errors = np.sqrt(np.diag(variance * np.linalg.inv(matrix.T @ matrix)))
+    return [
+        ParameterEffect(name, value, math.exp(effect))
+        for (name, value), effect, error in zip(named, solved[1:], errors[1:], strict=True)
+        if abs(effect) > max(LEAST, SURE * error)
+    ]
+
+
+def factors_of(
+    points: Sequence[Observed], candidates: Mapping[str, TrialRecord], effects: Sequence[ParameterEffect]
+) -> dict[int, float]:
+    """Return what the effects multiply the cycle of each point by."""
+    found = {}
+    for index, one in enumerate(points):
+        values = candidates[one.candidate_id].candidate.values
+        holding = (effect.factor for effect in effects if values.get(effect.name, UNSET) == effect.value)
+        found[index] = math.prod(holding)
+    return found

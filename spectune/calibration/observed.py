@@ -1,0 +1,107 @@
+"""What the launches of a study say of its machine, level by level, in the cost model's own terms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from spectune.engines.sglang.hardware import MACHINES, Machine
+from spectune.engines.sglang.launch_line.command_line import read_launch
+from spectune.engines.sglang.resolution import Model, resolve
+from spectune.engines.simulated.cost_model import padded
+from spectune.engines.simulated.setup import Setup
+from spectune.search import Status, TrialRecord
+from spectune.space import DRAFTER, SearchSpace
+
+
+@dataclass(frozen=True)
+class Observed:
+    """One level of one launch.
+
+    Attributes:
+        candidate_id: Of what was launched.
+        setup: The launch as SGLang resolves it, the drafter under the space's name for it.
+        batch: Requests that ran at once.
+        kv_ktokens: Thousands of KV tokens they held together, on average.
+        cycle_ms: Time of a cycle, standstills for other requests' prompts left out where that is known.
+        spread: Relative standard deviation of it within the launch.
+        accept_length: Tokens per cycle.
+        per_position: P(at least i drafts right), i from 1.
+        by_class: Prompt class → accept length.
+        requests_by_class: Prompt class → requests.
+        verifies: Cycles the counters rest on.
+        decode_speed: tok/s of one request.
+        graph_used: Whether the target's forwards were replayed, as the log says; None if it does not.
+    """
+
+    candidate_id: str
+    setup: Setup
+    batch: int
+    kv_ktokens: float
+    cycle_ms: float
+    spread: float
+    accept_length: float
+    per_position: tuple[float, ...]
+    by_class: Mapping[str, float]
+    requests_by_class: Mapping[str, int]
+    verifies: float
+    decode_speed: float
+    graph_used: bool | None
+
+    def graph(self, *, verify_graph: bool) -> bool:
+        """Whether the cost model replays a graph for it."""
+        return (verify_graph or not self.setup.speculative) and padded(self.setup.captured, self.batch) is not None
+
+    def tokens(self, *, verify_graph: bool) -> int:
+        """Return the tokens of one forward of the target, padding included."""
+        width = padded(self.setup.captured, self.batch) if self.graph(verify_graph=verify_graph) else None
+        return (self.batch if width is None else width) * self.setup.num_draft_tokens
+
+
+def observed(records: Sequence[TrialRecord], space: SearchSpace) -> list[Observed]:
+    """Return every closed-loop level of every launch that ran as asked."""
+    machine = _machine(records)
+    return [one for record in records if record.status is Status.OK for one in _levels(record, space, machine)]
+
+
+def setup_of(record: TrialRecord, machine: Machine) -> Setup:
+    """Return a launch as SGLang resolves it."""
+    line = read_launch(record.command.argv)
+    env = {**record.command.env, **line.env}
+    resolved = resolve(line.arguments, model=Model.unknown(), draft=None, machine=machine, env=env).resolved
+    drafter = record.candidate.values.get(DRAFTER)
+    setup = Setup.of(resolved, env, record.launch_index)
+    return setup if drafter is None else replace(setup, drafter=str(drafter))
+
+
+def _levels(record: TrialRecord, space: SearchSpace, machine: Machine) -> Iterator[Observed]:
+    concurrency = {level.name: level.concurrency for level in space.workload.levels}
+    setup = setup_of(record, machine)
+    for level in record.levels:
+        requests = concurrency.get(level.level)
+        cycle = level.decode_cycle_ms or level.cycle_ms
+        if requests is None or cycle.est <= 0.0:
+            continue  # an open loop has no one batch
+        batch = min(requests, setup.max_running)
+        held = level.prompt_tokens + level.output_tokens / 2.0
+        yield Observed(
+            candidate_id=record.candidate.candidate_id,
+            setup=setup,
+            batch=batch,
+            kv_ktokens=batch * held / 1000.0,
+            cycle_ms=cycle.est,
+            spread=min(1.0, cycle.relative_half_width / 1.96),
+            accept_length=max(1.0, level.accept_length.est),
+            per_position=tuple(level.per_position),
+            by_class={name: found.est for name, found in level.accept_length_by_class.items()},
+            requests_by_class=level.requests_by_class,
+            verifies=level.n_requests * max(1.0, level.output_tokens - 1.0) / max(1.0, level.accept_length.est),
+            decode_speed=level.decode_speed.est,
+            graph_used=level.graph_used,
+        )
+
+
+def _machine(records: Sequence[TrialRecord]) -> Machine:
+    """Return the machine whose defaults the launches take; their commands leave little to them."""
+    on_cpu = any("cpu" in record.command.argv for record in records)
+    return MACHINES["cpu" if on_cpu else "h200"]

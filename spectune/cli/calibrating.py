@@ -1,0 +1,66 @@
+"""`spectune calibrate`: a profile of the machine that a study was measured on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from spectune.calibration import Checked, calibrate, check
+from spectune.cli.terminal import OUT, PROGRESS, print_json
+from spectune.errors import SpectuneError
+from spectune.files import write_whole
+from spectune.search import StudyFolder
+
+DONE = 0
+COLUMNS = ("figure", "requests", "candidates", "median error", "90 % below", "bias")
+
+
+def run_calibrate(study: str, *, output: Path | None, as_json: bool) -> int:
+    """Write the profile and say how well it predicts; returns the exit code.
+
+    Raises:
+        SpectuneError: The study is too small, or the file is there already.
+    """
+    folder = StudyFolder.named(study).require()
+    path = output or Path(f"{folder.name}-profile.yaml")
+    if path.exists():
+        raise SpectuneError(f"{path} exists already; name another file with -o, or remove it")
+    space, records, environment = folder.space(), folder.records(), folder.environment()
+    with PROGRESS.status("fitting, and checking the fit on candidates left out of it"):
+        fitted = calibrate(records, space, environment, name=folder.name, study=folder.name)
+        fitted.profile()  # what is written can be read
+        errors, alone = check(records, space, environment)
+    write_whole(path, fitted.to_yaml())
+    if as_json:
+        print_json({
+            "schema": 1, "path": str(path), "launches": fitted.launches, "simulated": fitted.simulated,
+            "launch_sd": fitted.noise.launch_sd, "assumed": fitted.assumed, "errors": [one.to_json() for one in errors],
+            "not_left_out": alone,
+        })  # fmt: skip
+        return DONE
+    origin = "SIMULATED launches" if fitted.simulated else "launches"
+    OUT.print(f"{path}: fitted to {fitted.launches} {origin} of {folder.name}", markup=False, soft_wrap=True)
+    _print_errors(errors)
+    for drafter in alone:
+        OUT.print(f"{drafter} was measured with too few settings to leave any out", markup=False, soft_wrap=True)
+    OUT.print(f"launches of one configuration differ by {fitted.noise.launch_sd:.1%} from each other", markup=False)
+    for line in fitted.assumed:
+        OUT.print(f"assumed: {line}", markup=False, soft_wrap=True)
+    OUT.print(
+        f"next: spectune search SPACE --engine simulated --profile {path} --virtual", markup=False, soft_wrap=True
+    )
+    return DONE
+
+
+def _print_errors(errors: Sequence[Checked]) -> None:
+    if not errors:
+        OUT.print("too few candidates to leave any out of the fit: how well it predicts is not known", markup=False)
+        return
+    OUT.print("predicted for candidates that were left out of the fit:", markup=False)
+    rows = [COLUMNS, *((one.figure, str(one.batch), str(one.candidates), f"{one.median:.1%}", f"{one.p90:.1%}",
+                        f"{one.bias:+.1%}") for one in errors)]  # fmt: skip
+    widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
+    for row in rows:
+        cells = [text.rjust(width) if at else text.ljust(width)
+                 for at, (text, width) in enumerate(zip(row, widths, strict=True))]  # fmt: skip
+        OUT.print("  " + "  ".join(cells), markup=False)

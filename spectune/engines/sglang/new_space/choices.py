@@ -1,0 +1,116 @@
+"""What to search for a model and its drafters, from their files and the GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from spectune.engines.sglang.hardware import Machine
+from spectune.engines.sglang.new_space.offered import OfferedDrafter, offer, place_of, read_checkpoint
+from spectune.engines.sglang.new_space.written import MEMORY_SHARE, OUTPUT_TOKENS, NewSpace
+from spectune.engines.sglang.options import SHIPPED_VERSION
+from spectune.engines.sglang.preflight import Checkpoint, preflight
+from spectune.engines.sglang.resolution import resolve
+from spectune.engines.sglang.rules.names import BUNDLED_DRAFT
+from spectune.errors import SpectuneError
+
+PROBED: tuple[Mapping[str, Any], ...] = (
+    {},
+    {"speculative-algorithm": "EAGLE3", "speculative-eagle-topk": 1, "speculative-num-steps": 3,
+     "speculative-num-draft-tokens": 4},
+)  # fmt: skip
+"""Launches whose attention backend SGLang is asked for; with a tree it takes one of these or triton."""
+
+
+def new_space(
+    name: str | None,
+    model: str,
+    drafters: Sequence[str],
+    *,
+    python: str | None,
+    runtime: str | None,
+    gpus: int,
+    machine: Machine | None,
+    version: str = SHIPPED_VERSION,
+) -> NewSpace:
+    """Look at the checkpoints and decide what to search.
+
+    Args:
+        name: Of the study; None for the model's.
+        model: Folder or hub name of the target.
+        drafters: Folders or hub names; with none, the target's own draft layers, or else n-gram lookup.
+        python: Interpreter that has SGLang.
+        runtime: Runtime that spectune installs, instead of an interpreter.
+        gpus: GPUs that are there; 0 on a CPU.
+        machine: What SGLang's defaults are known for.
+        version: SGLang's version.
+
+    Raises:
+        SpectuneError: The target is no model, or no drafter can work.
+    """
+    target, said = read_checkpoint(model, "model-path")
+    offered = tuple(offer(one, target, OUTPUT_TOKENS, version) for one in drafters)
+    if drafters and all(drafter.refused for drafter in offered):
+        raise SpectuneError("no drafter can work, so there is nothing to search:\n" + "\n".join(
+            f"  {one.refused.message}; {one.refused.advice}" for one in offered if one.refused
+        ))  # fmt: skip
+    tp_size = _tensor_parallel(target, gpus)
+    notes = [f"{one.message}; {one.advice}" for one in said]
+    notes += [f"never launched, so left out: {one.refused.message}" for one in offered if one.refused]
+    notes += [f"{one.name} was not seen: {one.algorithm} is a guess from its name" for one in offered if not one.seen]
+    notes += [doubt for one in offered if one.refused is None for doubt in one.doubts]
+    if machine is not None and (short := _does_not_fit(target, tp_size, machine)):
+        notes.append(short)
+    if gpus and tp_size != gpus:
+        notes.append(f"a launch takes {tp_size} GPUs: the target's attention heads do not divide by {gpus}")
+    return NewSpace(
+        name=name or _study_name(model), model=place_of(model), python=python, runtime=runtime, tp_size=tp_size,
+        machine=machine, drafters=offered, algorithms=_algorithms(target, offered, version),
+        backends=() if machine is None else _backends(target, machine, version),
+        trust_remote_code="auto_map" in target.model.config, notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _algorithms(target: Checkpoint, offered: Sequence[OfferedDrafter], version: str) -> tuple[str, ...]:
+    """Return what drives the drafters; without any, the target's own layers, or n-gram lookup."""
+    if offered:
+        return tuple(dict.fromkeys(one.algorithm for one in offered if one.refused is None and one.algorithm))
+    own = target.architecture in BUNDLED_DRAFT
+    alive = own and not any(
+        one.severity == "fatal" for one in preflight(target, None, algorithm="EAGLE", version=version)
+    )
+    return ("NEXTN",) if alive else ("NGRAM",)
+
+
+def _backends(target: Checkpoint, machine: Machine, version: str) -> tuple[str, ...]:
+    """Return the attention backends that SGLang itself takes for this model on this machine, and triton."""
+    if machine.device != "cuda":
+        return ()
+    taken = [resolve(arguments, model=target.model, draft=None, machine=machine, version=version).resolved
+             for arguments in PROBED]  # fmt: skip
+    return tuple(dict.fromkeys([*(str(one["attention_backend"]) for one in taken if one.get("attention_backend")),
+                                "triton"]))  # fmt: skip
+
+
+def _tensor_parallel(target: Checkpoint, gpus: int) -> int:
+    """Return the largest power of two up to the GPUs that divides the target's attention heads."""
+    heads, size = target.model.integer("num_attention_heads"), 1
+    while size * 2 <= gpus and (heads is None or heads % (size * 2) == 0):
+        size *= 2
+    return size
+
+
+def _does_not_fit(target: Checkpoint, tp_size: int, machine: Machine) -> str | None:
+    if target.folder is None or machine.device != "cuda":
+        return None
+    held = sum(tensor.end - tensor.begin for tensor in target.weights.tensors.values()) / 2**30
+    room = tp_size * machine.memory_gib * MEMORY_SHARE
+    if held < room:
+        return None
+    return f"the target's weights are {held:.0f} GiB, and {tp_size} × {machine.name} leave {room:.0f} GiB: too large"
+
+
+def _study_name(model: str) -> str:
+    plain = "".join(sign if sign.isalnum() or sign in "._-" else "-" for sign in Path(model).name.lower())
+    return plain.strip("._-") or "study"

@@ -1,0 +1,97 @@
+"""A profile fitted to a study of a known machine: it finds the machine again, and predicts what it has not seen."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from readme_commands import ROOT
+
+from spectune.calibration import calibrate, check
+from spectune.engines.simulated.profile import load_profile, parse_profile
+from spectune.search import StudyFolder
+
+PROFILE = "llama-3.3-70b-nvlink"
+
+
+def spectune(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    program = Path(sys.executable).with_name("spectune")
+    return subprocess.run([program, *words], cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
+
+
+@pytest.fixture(scope="module")
+def studied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a study of 24 launches on a profile with a small effect added."""
+    folder = tmp_path_factory.mktemp("calibrated")
+    text = (ROOT / f"spectune/engines/simulated/profiles/{PROFILE}.yaml").read_text("utf-8")
+    (folder / "truth.yaml").write_text(text + "\neffects: [{when: {env.NCCL_PROTO: LL}, cycle: 1.08}]\n")
+    done = spectune(
+        "search", "eagle3", "--engine", "simulated", "--profile", "truth.yaml", "--virtual", "--study", "made",
+        "--trials", "24", "--sampler", "random", cwd=folder,
+    )  # fmt: skip
+    assert (folder / "studies/made/summary.json").is_file(), done.stderr
+    return folder
+
+
+def test_the_machine_is_found_again(studied: Path) -> None:
+    study = StudyFolder(studied / "studies/made")
+    fitted = calibrate(study.records(), study.space(), study.environment(), name="again", study="made").profile().file
+    truth = load_profile(PROFILE).file
+    step = truth.target.step_ms.graph + truth.host_ms
+    assert fitted.target.step_ms.graph + fitted.host_ms == pytest.approx(step, rel=0.03)
+    assert fitted.draft.step_ms.graph == pytest.approx(truth.draft.step_ms.graph, rel=0.15)
+    assert fitted.target.token_ms == pytest.approx(truth.target.token_ms, rel=0.25)
+    shape = next(iter(fitted.acceptance.drafters.values()))
+    factor = sum(truth.acceptance.by_class[name] for name in ("code", "chat", "math")) / 3
+    assert shape[0] == pytest.approx(truth.acceptance.default[0] * factor, abs=0.03)
+    (effect,) = [one for one in fitted.effects if "env.NCCL_PROTO" in one.when]
+    assert effect.cycle == pytest.approx({"LL": 1.08}.get(str(effect.when["env.NCCL_PROTO"]), 1 / 1.08), abs=0.02)
+
+
+def test_what_was_left_out_is_predicted(studied: Path) -> None:
+    study = StudyFolder(studied / "studies/made")
+    errors, _ = check(study.records(), study.space(), study.environment())
+    speeds = [one for one in errors if one.figure == "decode_speed"]
+    assert {one.batch for one in speeds} == {1, 8, 32}
+    assert all(one.median < 0.03 and abs(one.bias) < 0.03 for one in speeds)
+
+
+def test_the_command_writes_a_profile_that_can_be_searched(studied: Path) -> None:
+    done = spectune("calibrate", "made", "-o", "fitted.yaml", cwd=studied)
+    assert done.returncode == 0, done.stderr
+    assert "SIMULATED launches" in done.stdout
+    assert "SIMULATED study" in yaml.safe_load((studied / "fitted.yaml").read_text())["source"]
+    again = spectune("calibrate", "made", "-o", "fitted.yaml", cwd=studied)
+    assert again.returncode == 2
+    assert "exists already" in again.stderr
+    search = spectune(
+        "search", "eagle3", "--engine", "simulated", "--profile", "fitted.yaml", "--virtual", "--trials", "9",
+        "--study", "next", cwd=studied,
+    )  # fmt: skip
+    assert search.returncode in (0, 1), search.stderr
+    assert (studied / "studies/next/summary.json").is_file()
+
+
+def test_json_has_the_errors(studied: Path) -> None:
+    told: dict[str, Any] = json.loads(spectune("calibrate", "made", "-o", "j.yaml", "--json", cwd=studied).stdout)
+    assert told["simulated"] is True
+    assert {"figure", "batch", "candidates", "median", "p90", "bias"} == set(told["errors"][0])
+    assert parse_profile((studied / "j.yaml").read_text(), Path("j.yaml")).name == "made"
+
+
+def test_a_study_that_says_too_little_is_refused(studied: Path, tmp_path: Path) -> None:
+    shutil.copytree(studied / "studies/made", tmp_path / "studies/made")
+    trials = sorted((tmp_path / "studies/made/trials").iterdir())
+    for folder in trials[2:]:
+        shutil.rmtree(folder)
+    done = spectune("calibrate", "made", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "a profile needs 4" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert [entry.name for entry in tmp_path.iterdir()] == ["studies"]
