@@ -1,7 +1,7 @@
 """Whether what-if predictions come true: `python -m benchmarks.what_if [studies/NAME] [--candidate ID] [--json]`.
 
-Launches a candidate of a study as it is, then with forced accept lengths (SGLang's simulated acceptance), and compares
-decode speeds with accept length / cycle. On the cpu-reference runtime: after `spectune search quickstart`.
+Launches a candidate of a study as it is, with forced accept lengths (SGLang's simulated acceptance), and as it is again,
+and compares decode speeds with accept length / cycle. On the cpu-reference runtime: after `spectune search quickstart`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-from spectune.analysis.why.forced import worst
 from spectune.cli.live import Lines
 from spectune.search import StudyFolder
 from spectune.search.forced_runs import run_forced
@@ -41,16 +40,17 @@ def main() -> None:
             found = asyncio.run(run_forced(folder, space, records, candidate, lines))
     finally:
         lock.release()
-    off = worst(found)
+    off = found.worst
     if options.json:
-        print(json.dumps({"candidate_id": wanted, "runs": [run.to_json() for run in found], "worst": off}))
+        print(json.dumps({"candidate_id": wanted, **found.to_json()}))
         return
     print(f"{'level':>6}{'forced':>8}{'accepted':>10}{'predicted':>11}{'measured':>10}{'off':>8}   tok/s")
-    for run in found:
+    for run in found.levels:
         print(
             f"{run.level:>6}{run.forced:>8g}{run.accept_length.est:>10.2f}{run.predicted_tok_s:>11.1f}"
             f"{run.measured_tok_s.est:>10.1f}{run.off:>+8.1%}"
         )
+    print(f"the candidate as it is, before and after: up to {found.apart:.1%} apart")
     print(f"worst {off:.1%}, target at most {TARGET:.0%}: {'met' if off <= TARGET else 'missed'}")
 
 

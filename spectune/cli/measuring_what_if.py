@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from spectune.analysis.why.forced import ForcedLevel, worst
+from spectune.analysis.why.forced import ForcedRuns
 from spectune.cli.engines import provision
 from spectune.cli.live import Lines
 from spectune.cli.terminal import OUT, PROGRESS, print_json
@@ -71,10 +71,10 @@ def _candidate(records: Sequence[TrialRecord], candidate_id: str | None, folder:
 
 def _run(
     folder: StudyFolder, space: SearchSpace, records: Sequence[TrialRecord], candidate: Candidate
-) -> list[ForcedLevel] | None:
+) -> ForcedRuns | None:
     """Make the launches; None when Ctrl-C or SIGTERM ended them, the engine being gone by then."""
 
-    async def main() -> list[ForcedLevel]:
+    async def main() -> ForcedRuns:
         task = asyncio.current_task()
         assert task is not None
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
@@ -87,15 +87,13 @@ def _run(
         return None
 
 
-def _show(
-    folder: StudyFolder, space: SearchSpace, candidate: Candidate, found: Sequence[ForcedLevel], *, as_json: bool
-) -> None:
+def _show(folder: StudyFolder, space: SearchSpace, candidate: Candidate, found: ForcedRuns, *, as_json: bool) -> None:
     simulated = space.engine.kind == "simulated"
     if as_json:
         print_json(
             {
                 "study": folder.name, "simulated": simulated, "candidate_id": candidate.candidate_id,
-                "worst": worst(found), "runs": [run.to_json() for run in found],
+                **found.to_json(),
             }
         )  # fmt: skip
         return
@@ -105,7 +103,7 @@ def _show(
     OUT.print(
         f"{'level':>6}{'forced':>8}{'accepted':>10}{'predicted':>11}{'measured tok/s':>24}{'off':>8}", style="dim"
     )
-    for run in found:
+    for run in found.levels:
         speed = run.measured_tok_s
         measured = f"{speed.est:.1f} ({speed.lo:.1f}–{speed.hi:.1f})"
         mark = "" if run.obeyed else "  the engine did not accept as it was told"
@@ -115,8 +113,9 @@ def _show(
             markup=False,
         )
     OUT.print(
-        f"predicted: forced accept length / cycle of the candidate as it is, launched beside; worst {worst(found):.1%}"
+        "predicted: forced accept length / cycle of the candidate as it is, launched before and after, while no "
+        f"request is prefilled; worst {found.worst:.1%}, and the two launches as it is were up to {found.apart:.1%} apart",
+        soft_wrap=True,
     )
-    OUT.print(
-        f"kept under {folder.root / WHAT_IF}; these launches are never scored or exported", style="dim", markup=False
-    )
+    where = folder.root / WHAT_IF
+    OUT.print(f"kept under {where}; these launches are never scored or exported", markup=False, soft_wrap=True)

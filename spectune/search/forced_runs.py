@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from spectune import files
-from spectune.analysis.why.forced import ForcedLevel, against_prediction, forced_lengths
+from spectune.analysis.why.forced import ForcedRuns, against_predictions, forced_lengths
 from spectune.engines.open import open_engine
 from spectune.engines.protocol import Occasion
 from spectune.engines.sglang.forced_acceptance import ALGORITHMS, LENGTH, OFF
@@ -32,8 +32,8 @@ SCHEMA = 1
 
 async def run_forced(
     folder: StudyFolder, space: SearchSpace, records: Sequence[TrialRecord], candidate: Candidate, watcher: Watcher
-) -> list[ForcedLevel]:
-    """Launch a candidate as it is, then once for each accept length it is made to have, and compare.
+) -> ForcedRuns:
+    """Launch a candidate as it is, once for each accept length it is made to have, and as it is again; and compare.
 
     Every launch is asked the same prompts, and answers to `output_tokens` whatever it says: forced answers are rubbish.
 
@@ -53,12 +53,12 @@ async def run_forced(
         )
     own = folder.root / WHAT_IF / candidate.candidate_id
     runs = _Runs(space, records, candidate, folder, watcher)
-    plain = await runs.launch(own / "as-it-is", None)
-    found: list[ForcedLevel] = []
-    for length in forced_lengths(Setting.of({**space.engine.args, **candidate.values}).depth + 1):
-        forced = await runs.launch(own / f"accept-{length}", length)
-        found += against_prediction(plain.levels, forced.levels, float(length))
-    content = {"schema": SCHEMA, "study": folder.name, **candidate.to_json(), "runs": [run.to_json() for run in found]}
+    before = await runs.launch(own / "as-it-is-before", None)
+    lengths = forced_lengths(Setting.of({**space.engine.args, **candidate.values}).depth + 1)
+    forced = {length: (await runs.launch(own / f"accept-{length}", length)).levels for length in lengths}
+    after = await runs.launch(own / "as-it-is-after", None)
+    found = against_predictions(before.levels, forced, after.levels)
+    content = {"schema": SCHEMA, "study": folder.name, **candidate.to_json(), **found.to_json()}
     files.write_json(own / "what-if.json", content)
     return found
 

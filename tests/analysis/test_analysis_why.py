@@ -9,7 +9,7 @@ from spectune.analysis.estimate import Estimate
 from spectune.analysis.why import DrafterPoint, training
 from spectune.analysis.why.arithmetic import discrepancies, needed, verify_alone
 from spectune.analysis.why.cycle import CycleParts
-from spectune.analysis.why.forced import ForcedLevel, forced_lengths, worst
+from spectune.analysis.why.forced import ForcedLevel, ForcedRuns, forced_lengths
 from spectune.analysis.why.load_limit import load_limit
 
 FIELD_POINTS = (DrafterPoint(10_000, 1.9), DrafterPoint(37_000, 2.0), DrafterPoint(1_400_000, 3.3))
@@ -154,6 +154,8 @@ def test_a_forced_level_knows_how_far_off_it_is():
     assert level.off == pytest.approx(-0.03)
     assert level.obeyed
     assert not ForcedLevel("c1", 3.0, near(2.0), 100.0, near(97.0)).obeyed
-    assert worst([level, ForcedLevel("c8", 3.0, near(3.0), 100.0, near(101.0))]) == pytest.approx(0.03)
-    assert worst([]) == 0.0
+    runs = ForcedRuns((level, ForcedLevel("c8", 3.0, near(3.0), 100.0, near(101.0))), 0.01)
+    assert runs.worst == pytest.approx(0.03)
+    assert runs.to_json()["worst"] == runs.worst
+    assert ForcedRuns((), 0.0).worst == 0.0
     assert level.to_json()["off"] == level.off

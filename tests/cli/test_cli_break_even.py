@@ -105,7 +105,7 @@ def test_measuring_prints_how_far_off_the_prediction_is(folder: Path, tmp_path: 
     done = spectune("breakeven", "planned", "--measure", "--json", "--candidate", chain_of_two(folder), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
-    assert [run["forced"] for run in told["runs"]] == [1, 1, 2, 2, 3, 3]
+    assert [run["forced"] for run in told["levels"]] == [1, 1, 2, 2, 3, 3]
     assert told["worst"] < 0.04
     table = spectune("breakeven", "planned", "--measure", "--candidate", chain_of_two(folder), cwd=tmp_path)
     assert "never scored or exported" in table.stdout

@@ -37,12 +37,15 @@ def test_forced_launches_do_what_the_arithmetic_predicts(tmp_path):
     study, file = a_study(tmp_path)
     before = {path: path.read_bytes() for path in (study.root / "trials").rglob("*") if path.is_file()}
     found = run(study, file, chain(3))
-    assert [(one.level, one.forced) for one in found] == [(name, s) for s in (1, 2, 3, 4) for name in ("c1", "c4")]
-    assert all(one.obeyed for one in found)
-    assert max(abs(one.off) for one in found) < 0.03
+    assert [(one.level, one.forced) for one in found.levels] == [
+        (name, s) for s in (1, 2, 3, 4) for name in ("c1", "c4")
+    ]
+    assert all(one.obeyed for one in found.levels)
+    assert found.worst < 0.03
+    assert found.apart < 0.03
     kept = json.loads((study.root / "what-if" / chain(3).candidate_id / "what-if.json").read_text())
     assert kept["schema"] == 1
-    assert [one["forced"] for one in kept["runs"]] == [1, 1, 2, 2, 3, 3, 4, 4]
+    assert [one["forced"] for one in kept["levels"]] == [1, 1, 2, 2, 3, 3, 4, 4]
     assert {path: path.read_bytes() for path in (study.root / "trials").rglob("*") if path.is_file()} == before
     assert len(study.records()) == 2
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +27,7 @@ class ForcedLevel(Jsonable):
         level: The load point.
         forced: The accept length that was asked for.
         accept_length: What came of it.
-        predicted_tok_s: Forced accept length / cycle of the candidate launched as it is, beside these launches.
+        predicted_tok_s: Forced accept length / cycle of the candidate launched as it is, before and after.
         measured_tok_s: Decode speed of one request, while no other one is prefilled.
     """
 
@@ -59,37 +60,59 @@ def forced_lengths(bound: int) -> tuple[int, ...]:
     return tuple(sorted({round(length) for length in np.linspace(1.0, bound, MOST_LENGTHS).tolist()}))
 
 
-def against_prediction(
-    plain: Sequence[LevelMeasurement], forced: Sequence[LevelMeasurement], accept_length: float
-) -> list[ForcedLevel]:
-    """Compare a forced launch with what the launch as it is predicts, level by level.
+@dataclass(frozen=True, slots=True)
+class ForcedRuns(Jsonable):
+    """Everything that was launched to test the predictions for one candidate.
 
-    Speeds are those without the standstills while other requests' prompts are prefilled: requests whose answers all
+    Attributes:
+        levels: Every forced accept length at every level.
+        apart: How much the cycles of the candidate as it is differed before and after, relative, at most: what the
+            predictions cannot be better than.
+    """
+
+    levels: tuple[ForcedLevel, ...]
+    apart: float
+
+    @property
+    def worst(self) -> float:
+        """The largest distance of a measurement from its prediction, relative; 0 without any."""
+        return max((abs(level.off) for level in self.levels), default=0.0)
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields as JSON values, and the worst."""
+        return {**super(ForcedRuns, self).to_json(), "worst": self.worst}
+
+
+def against_predictions(
+    before: Sequence[LevelMeasurement],
+    forced: Mapping[int, Sequence[LevelMeasurement]],
+    after: Sequence[LevelMeasurement],
+) -> ForcedRuns:
+    """Compare forced launches with what the launches as it is, made around them, predict.
+
+    Cycles are those without the standstills while other requests' prompts are prefilled: requests whose answers all
     grow alike end together, and are then prefilled together, which says nothing of the arithmetic.
 
     Args:
-        plain: Levels of the candidate as it is.
-        forced: Levels of the same candidate, made to accept `accept_length`.
-        accept_length: The forced one.
+        before: Levels of the candidate as it is, launched first.
+        forced: Accept length → levels of the same candidate, made to accept that.
+        after: Levels of the candidate as it is, launched last.
     """
-    before = {level.level: level for level in plain}
-    found = []
-    for level in forced:
-        if level.level in before:
-            cycle, other = _cycles(level, before[level.level])
-            speed = ratio(level.accept_length, cycle).scaled(1000.0)
-            predicted = decode_speed(accept_length, other.est)
-            found.append(ForcedLevel(level.level, accept_length, level.accept_length, predicted, speed))
-    return found
+    first, last = ({level.level: _cycle(level) for level in levels} for levels in (before, after))
+    cycles = {name: math.sqrt(first[name].est * last[name].est) for name in first if name in last}
+    found = [
+        ForcedLevel(
+            level.level, float(length), level.accept_length, decode_speed(length, cycles[level.level]),
+            ratio(level.accept_length, _cycle(level)).scaled(1000.0),
+        )
+        for length, levels in forced.items()
+        for level in levels
+        if level.level in cycles
+    ]  # fmt: skip
+    apart = max((abs(last[name].est / first[name].est - 1.0) for name in cycles), default=0.0)
+    return ForcedRuns(tuple(found), apart)
 
 
-def _cycles(one: LevelMeasurement, other: LevelMeasurement) -> tuple[Estimate, Estimate]:
-    """Return the cycles of two launches without prefills; with them where either has no others."""
-    if one.decode_cycle_ms is None or other.decode_cycle_ms is None:
-        return one.cycle_ms, other.cycle_ms
-    return one.decode_cycle_ms, other.decode_cycle_ms
-
-
-def worst(levels: Sequence[ForcedLevel]) -> float:
-    """Return the largest distance of a measurement from its prediction, relative; 0 without any."""
-    return max((abs(level.off) for level in levels), default=0.0)
+def _cycle(level: LevelMeasurement) -> Estimate:
+    """Return the cycle without prefills; with them where somebody always waits for one."""
+    return level.cycle_ms if level.decode_cycle_ms is None else level.decode_cycle_ms
