@@ -114,7 +114,7 @@ def _show(folder: StudyFolder, space: SearchSpace, candidate: Candidate, found: 
         )
     OUT.print(
         "predicted: forced accept length / cycle of the candidate as it is, launched before and after, while no "
-        f"request is prefilled; worst {found.worst:.1%}, and the two launches as it is were up to {found.apart:.1%} apart",
+        f"request is prefilled; worst {found.worst:.1%}; the two launches as it is were up to {found.apart:.1%} apart",
         soft_wrap=True,
     )
     where = folder.root / WHAT_IF
