@@ -11,6 +11,7 @@ from spectune.analysis.why.cycle import CycleParts, Discrepancy, Needed, VerifyA
 
 FREE_DRAFT_MATTERS = 0.02
 """Draft and host below this share of a cycle are not worth a sentence."""
+ROUNDING = 1e-6
 
 
 def needed(
@@ -118,7 +119,7 @@ def discrepancies(
                 f"accept length / speed means a cycle of {mine:.1f} ms, {says} {other:.1f}: {abs(gap):.1f} ms "
                 f"{'missing' if gap > 0 else f'too many, unless {otherwise}'}",
             )
-    if bound is not None and accept_length > bound:
+    if bound is not None and accept_length > bound * (1.0 + ROUNDING):
         yield Discrepancy(
             "bound", None, f"accept length {accept_length:.2f} is more than the {bound} that these settings can reach"
         )
