@@ -1,8 +1,8 @@
 """Whether what-if predictions come true: `python -m benchmarks.what_if [studies/NAME] [--candidate ID] [--json]`.
 
 Launches a candidate of a study as it is, with forced accept lengths (SGLang's simulated acceptance), and as it is
-again, and compares decode speeds with accept length / cycle. After `spectune search quickstart`, this is the real engine
-of the cpu-reference runtime.
+again, and compares decode speeds with accept length / cycle. After `spectune search quickstart`, this is the real
+engine of the cpu-reference runtime.
 """
 
 from __future__ import annotations

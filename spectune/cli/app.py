@@ -184,7 +184,7 @@ def studies(json_output: JsonFlag = False) -> None:
 @app.command(short_help="Say whether speculation pays, in a study or for figures you have.")
 def breakeven(
     words: Annotated[
-        list[str] | None, typer.Argument(metavar="[STUDY]", help="Name of a study in ./studies, or its folder.")
+        list[str] | None, typer.Argument(metavar="STUDY", help="Name of a study in ./studies, or its folder.")
     ] = None,
     baseline: Annotated[
         float | None, typer.Option("--baseline", metavar="TOK_S", help="Speed of one request without speculation.")
