@@ -117,5 +117,7 @@ def _show(folder: StudyFolder, space: SearchSpace, candidate: Candidate, found: 
         f"request is prefilled; worst {found.worst:.1%}; the two launches as it is were up to {found.apart:.1%} apart",
         soft_wrap=True,
     )
+    if not found.steady:
+        OUT.print("the machine did not hold still meanwhile: this judges no prediction; measure again when it is quiet")
     where = folder.root / WHAT_IF
     OUT.print(f"kept under {where}; these launches are never scored or exported", markup=False, soft_wrap=True)

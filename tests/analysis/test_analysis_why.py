@@ -157,5 +157,7 @@ def test_a_forced_level_knows_how_far_off_it_is():
     runs = ForcedRuns((level, ForcedLevel("c8", 3.0, near(3.0), 100.0, near(101.0))), 0.01)
     assert runs.worst == pytest.approx(0.03)
     assert runs.to_json()["worst"] == runs.worst
+    assert runs.steady
+    assert not ForcedRuns((level,), 0.3).steady
     assert ForcedRuns((), 0.0).worst == 0.0
     assert level.to_json()["off"] == level.off

@@ -15,6 +15,8 @@ from spectune.analysis.measurement import LevelMeasurement
 from spectune.analysis.why.jsonable import Jsonable
 
 MOST_LENGTHS = 4
+STEADY = 0.05
+"""Cycles of the same launch, before and after, further apart than this judge no prediction."""
 OBEYED = 0.05
 """An accept length further than this from the forced one was not forced."""
 
@@ -78,9 +80,14 @@ class ForcedRuns(Jsonable):
         """The largest distance of a measurement from its prediction, relative; 0 without any."""
         return max((abs(level.off) for level in self.levels), default=0.0)
 
+    @property
+    def steady(self) -> bool:
+        """Whether the machine held still enough for the predictions to be judged at all."""
+        return self.apart <= STEADY
+
     def to_json(self) -> dict[str, Any]:
-        """All fields as JSON values, and the worst."""
-        return {**super(ForcedRuns, self).to_json(), "worst": self.worst}
+        """All fields as JSON values, and what follows from them."""
+        return {**super(ForcedRuns, self).to_json(), "worst": self.worst, "steady": self.steady}
 
 
 def against_predictions(
