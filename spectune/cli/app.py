@@ -166,11 +166,26 @@ def report(
 
 
 @app.command(short_help="Write the launch files of a study.")
-def export(study: StudyArgument, json_output: JsonFlag = False) -> None:
-    """Write the launch files of a study's Pareto-optimal candidates."""
-    from spectune.cli.answering import write_launch_files
+def export(
+    study: StudyArgument,
+    pick: Annotated[
+        str | None,
+        typer.Option(
+            "--pick",
+            metavar="latency|throughput|balanced|TRIAL",
+            help="One launch, instead of all Pareto-optimal ones.",
+        ),
+    ] = None,
+    formats: Annotated[
+        str,
+        typer.Option("--format", metavar="LIST", help="Of sh, yaml (SGLang's --config), compose and adaptive."),
+    ] = "sh,yaml",
+    json_output: JsonFlag = False,
+) -> None:
+    """Write the launch files of a study's Pareto-optimal candidates, or of one picked launch."""
+    from spectune.cli.exporting import write_launch_files
 
-    raise typer.Exit(write_launch_files(study, as_json=json_output))
+    raise typer.Exit(write_launch_files(study, pick=pick, formats=formats, as_json=json_output))
 
 
 @app.command()
