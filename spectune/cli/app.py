@@ -188,6 +188,37 @@ def export(
     raise typer.Exit(write_launch_files(study, pick=pick, formats=formats, as_json=json_output))
 
 
+@app.command(short_help="Compare two studies: another engine, drafter or machine.")
+def compare(
+    before: Annotated[str, typer.Argument(metavar="STUDY", help="The earlier study, by name or folder.")],
+    after: Annotated[str, typer.Argument(metavar="STUDY", help="The later one.")],
+    json_output: JsonFlag = False,
+) -> None:
+    """Say what changed between two studies, and what became of every candidate that both measured."""
+    from spectune.cli.comparing import compare_two
+
+    raise typer.Exit(compare_two(before, after, as_json=json_output))
+
+
+@app.command(short_help="Launch an exported file again: does it still hold?")
+def check(
+    launch: Annotated[Path, typer.Argument(metavar="FILE", help="A launch-NAME.sh that spectune exported.")],
+    space: Annotated[
+        str | None,
+        typer.Option("--space", metavar="SPACE", help="The study's space file, where its prompts are files beside it."),
+    ] = None,
+    json_output: JsonFlag = False,
+) -> None:
+    """Launch an exported file and the study's best baseline in turns, twice each, and compare with the records.
+
+    Ends with 0 when it still holds, 1 when the machine or the launch changed, acceptance is below break-even, or a
+    launch failed. The study is not changed.
+    """
+    from spectune.cli.checking import check_file
+
+    raise typer.Exit(check_file(launch, space_file=space, as_json=json_output))
+
+
 @app.command()
 def studies(json_output: JsonFlag = False) -> None:
     """List the studies in ./studies."""
