@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import shlex
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 from spectune.errors import InputProblems, Problem, SpectuneError
@@ -51,27 +52,21 @@ class ExportedScript:
             ) from None
 
     def require_unedited(self, record: TrialRecord) -> None:
-        """Make sure that the script starts what its launch started; its comments do not matter.
+        """Make sure that the script starts what its launch started; the comments at its top do not matter.
 
         Raises:
             InputProblems: With the first line that differs.
         """
-        written = shell_script(record, Launch.of(record.command), Origin(self.study, "", simulated=False))
-        wanted, found = (dict(enumerate(_code(text))) for text in (written, self.text))
-        for index in range(max(len(wanted), len(found))):
-            (line, got), (_, asked) = found.get(index, (None, "")), wanted.get(index, (None, ""))
+        _, wanted = _code(shell_script(record, Launch.of(record.command), Origin(self.study, "", simulated=False)))
+        first, found = _code(self.text)
+        for number, (got, asked) in enumerate(zip_longest(found, wanted), start=first):
             if got != asked:
-                what = f"has {_quoted(got)}, but launch {self.trial} was exported with {_quoted(asked)}"
-                raise InputProblems(
-                    [
-                        Problem(
-                            f"this file was edited ({what}), so the figures on record are not its own; "
-                            f"`spectune export {self.study} --pick {self.trial}` writes it again",
-                            self.path,
-                            line or len(self.text.splitlines()),
-                        )
-                    ]
+                message = (
+                    f"this file was edited: it has {_quoted(got)} where launch {self.trial} was exported with "
+                    f"{_quoted(asked)}, so the figures on record are not its own; "
+                    f"`spectune export {shlex.quote(self.study)} --pick {self.trial}` writes it again"
                 )
+                raise InputProblems([Problem(message, self.path, min(number, first + len(found)))])
 
 
 def read_exported(path: Path) -> ExportedScript:
@@ -118,12 +113,12 @@ def _parts(launch: Launch) -> dict[str, str]:
     }
 
 
-def _code(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines that do something, with their numbers."""
-    for number, line in enumerate(text.splitlines(), start=1):
-        if line.strip() and not line.startswith("#"):
-            yield number, line
+def _code(text: str) -> tuple[int, list[str]]:
+    """Return the number of the first line that does something, and all lines from there on."""
+    lines = text.split("\n")
+    first = next((index for index, line in enumerate(lines) if line.strip() and not line.startswith("#")), len(lines))
+    return first + 1, lines[first:]
 
 
-def _quoted(line: str) -> str:
-    return repr(line.strip()) if line else "nothing there"
+def _quoted(line: str | None) -> str:
+    return "nothing more" if line is None else repr(line.strip())
