@@ -8,6 +8,9 @@ from dataclasses import replace
 from spectune.analysis.comparison import Comparison
 from spectune.analysis.estimate import Estimate
 
+WORTH_A_FIGURE = 1.0
+"""A change of more than this, relative, says as a detectable one only that next to nothing is known."""
+
 
 def change_words(change: Comparison, than: str = "") -> str:
     """Say how a speed changed: `faster by 4.0 % (1.2–6.9 %)`, or what change could have been seen.
@@ -23,8 +26,8 @@ def change_words(change: Comparison, than: str = "") -> str:
     if ratio.hi < 1.0:
         return f"slower{against} by {_by(Estimate(1.0 - ratio.est, 1.0 - ratio.hi, 1.0 - ratio.lo))}"
     effect = change.detectable_effect
-    if not math.isfinite(effect):
-        return "no difference seen: these launches could tell nothing from noise"
+    if effect > WORTH_A_FIGURE:
+        return "no difference seen: these launches tell too little"
     return f"no difference seen: could have seen {_percent(effect)} %"
 
 

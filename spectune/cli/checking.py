@@ -15,7 +15,7 @@ from spectune.cli.terminal import OUT, PROGRESS, print_json
 from spectune.engines.open import missing_models
 from spectune.engines.protocol import Engine
 from spectune.errors import InputProblems, SpectuneError
-from spectune.export import Launch
+from spectune.export import Launch, one_line
 from spectune.export.exported_script import ExportedScript, launch_changes, read_exported
 from spectune.search import Status, StudyFolder, TrialRecord, refuse_another, weigh
 from spectune.search.checking import LevelHeld, Question, asked_of, check_launch, judge_check, study_engine
@@ -117,15 +117,16 @@ def _print(
     if question.space.engine.kind == "simulated":
         OUT.print("SIMULATED: no figure here was measured on a real engine", style="bold yellow")
     label = question.space.label(question.record.candidate)
-    OUT.print(f"{script.path}: {label}, launch {script.trial} of {script.study}", markup=False, soft_wrap=True)
+    what = one_line(f"{script.path}: {label}, launch {script.trial} of {script.study}")
+    OUT.print(what, markup=False, soft_wrap=True)
     if levels:
         OUT.print(Text(_row("", "recorded", "now"), style="dim"))
     for level in levels[1:]:
         for line in _level_lines(level):
             OUT.print(line, soft_wrap=True)
     for note in notes:
-        OUT.print(Text(f"note: {note}", style="yellow"), soft_wrap=True)
-    OUT.print(Text(words, style="bold"), soft_wrap=True)
+        OUT.print(Text(one_line(f"note: {note}"), style="yellow"), soft_wrap=True)
+    OUT.print(Text(one_line(words), style="bold"), soft_wrap=True)
 
 
 def _level_lines(level: LevelHeld) -> Iterator[Text]:

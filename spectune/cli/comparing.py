@@ -11,6 +11,7 @@ from spectune.analysis.change_words import change_words, changed
 from spectune.cli.answering import open_study_records
 from spectune.cli.terminal import OUT, print_json
 from spectune.errors import SpectuneError
+from spectune.export import one_line
 from spectune.machine import Difference
 from spectune.search import StudyFolder, weigh
 from spectune.search.study_changes import OTHER_QUESTIONS, study_changes
@@ -62,17 +63,17 @@ def _lines(before: Side, after: Side, changes: Sequence[Difference], compared: S
     yield f"{after.name} against {before.name}"
     yield Text("what changed", style="bold")
     for one in changes[:SHOWN_CHANGES]:
-        yield Text(f"  {one}", style="" if one.matters else "dim")
+        yield Text(f"  {one_line(str(one))}", style="" if one.matters else "dim")
     if not changes:
         yield "  nothing that is on record"
     if len(changes) > SHOWN_CHANGES:
         yield Text(f"  and {len(changes) - SHOWN_CHANGES} more; --json has all of them", style="dim")
     for note in _notes(after, changes, compared):
-        yield Text(f"note: {note}", style="yellow")
+        yield Text(one_line(f"note: {note}"), style="yellow")
     if compared.pairs and compared.shared_levels:
         yield Text(_row("level", before.name[-21:], after.name[-21:], "accept"), style="dim")
     for pair in compared.pairs:
-        yield Text(f"{_name(pair, before, after)} ({_mark(pair)})", style="bold")
+        yield Text(one_line(f"{_name(pair, before, after)} ({_mark(pair)})"), style="bold")
         for level in pair.levels:
             yield from _level_lines(level)
     if compared.pairs and compared.shared_levels:
@@ -118,7 +119,7 @@ def _name(pair: Pair, before: Side, after: Side) -> str:
 
 
 def _mark(pair: Pair) -> str:
-    return pair.role if all(pair.confirmed) else f"{pair.role}, not confirmed in both"
+    return ", ".join(pair.roles if all(pair.confirmed) else (*pair.roles, "not confirmed in both"))
 
 
 def _json(
@@ -134,7 +135,7 @@ def _json(
         "levels": list(compared.shared_levels),
         "pairs": [
             {
-                "role": pair.role,
+                "roles": list(pair.roles),
                 "label": _name(pair, before, after),
                 "candidate_ids": [pair.before.candidate_id, pair.after.candidate_id],
                 "confirmed": list(pair.confirmed),

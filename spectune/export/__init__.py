@@ -2,7 +2,7 @@
 
 from spectune.export.adaptive import adaptive_table
 from spectune.export.formats import DEFAULT_FORMATS, Format, parse_formats
-from spectune.export.header import Origin
+from spectune.export.header import Origin, one_line
 from spectune.export.launch import Launch, Option
 from spectune.export.shell import command_text
 from spectune.export.withheld import PLACEHOLDER, hides_secret, secret_values
@@ -20,6 +20,7 @@ __all__ = [
     "command_text",
     "export_candidates",
     "hides_secret",
+    "one_line",
     "parse_formats",
     "secret_values",
 ]

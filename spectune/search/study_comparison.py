@@ -83,14 +83,14 @@ class Pair:
     """A candidate of the first study beside one of the second.
 
     Attributes:
-        role: Why they are compared.
+        roles: Why they are compared.
         before: The first.
         after: The second.
         confirmed: Whether each was confirmed by launches made after it was picked.
         levels: Their speeds at every level both studies have.
     """
 
-    role: str
+    roles: tuple[str, ...]
     before: Candidate
     after: Candidate
     confirmed: tuple[bool, bool]
@@ -123,13 +123,13 @@ def compare_studies(before: Side, after: Side) -> StudyComparison:
         )
         for level in levels
     }  # fmt: skip
-    many = sum(role in (BOTH, OTHER_DRAFTER) for role, *_ in wanted)
+    many = sum(roles[0] in (BOTH, OTHER_DRAFTER) for roles, *_ in wanted)
     pairs = []
-    for role, was, now in wanted:
-        of = 1 if role in (RECOMMENDED, BASELINE) else many
+    for roles, was, now in wanted:
+        of = many if roles[0] in (BOTH, OTHER_DRAFTER) else 1
         changes = [one for level in levels if (one := table[level].change(was, now, machine, of)) is not None]
         confirmed = (_confirmed(before.groups[was]), _confirmed(after.groups[now]))
-        pairs.append(Pair(role, was, now, confirmed, tuple(changes)))
+        pairs.append(Pair(roles, was, now, confirmed, tuple(changes)))
     return StudyComparison(machine, tuple(pairs), levels)
 
 
@@ -158,24 +158,24 @@ class _Level:
         return speeds(side.groups[candidate], of_level(self.name), self.name, side.space)
 
 
-def _wanted(before: Side, after: Side) -> list[tuple[str, Candidate, Candidate]]:
-    """Return (role, candidate of the first, candidate of the second), each pair once."""
-    found: dict[tuple[Candidate, Candidate], str] = {}
+def _wanted(before: Side, after: Side) -> list[tuple[tuple[str, ...], Candidate, Candidate]]:
+    """Return (roles, candidate of the first, candidate of the second), each pair once."""
+    found: dict[tuple[Candidate, Candidate], tuple[str, ...]] = {}
     ends = (
         (RECOMMENDED, before.evidence.recommended, after.evidence.recommended),
         (BASELINE, best_baseline(before.evidence), best_baseline(after.evidence)),
     )
     for role, was, now in ends:
         if was is not None and now is not None:
-            found.setdefault((was, now), role)
+            found[was, now] = (*found.get((was, now), ()), role)
     shared = [candidate for candidate in before.groups if candidate in after.groups]
     for candidate in shared:
-        found.setdefault((candidate, candidate), BOTH)
+        found.setdefault((candidate, candidate), (BOTH,))
     rest = [_without_drafter(side.groups, shared) for side in (before, after)]
     for key in rest[0]:
         if key in rest[1] and len(rest[0][key]) == len(rest[1][key]) == 1:
-            found.setdefault((rest[0][key][0], rest[1][key][0]), OTHER_DRAFTER)
-    return [(role, was, now) for (was, now), role in found.items()]
+            found.setdefault((rest[0][key][0], rest[1][key][0]), (OTHER_DRAFTER,))
+    return [(roles, was, now) for (was, now), roles in found.items()]
 
 
 def _without_drafter(
