@@ -17,8 +17,8 @@ from spectune.engines.protocol import Engine
 from spectune.errors import InputProblems, SpectuneError
 from spectune.export import Launch, one_line
 from spectune.export.exported_script import ExportedScript, launch_changes, read_exported
-from spectune.search import Status, StudyFolder, TrialRecord, refuse_another, weigh
-from spectune.search.checking import LevelHeld, Question, asked_of, check_launch, judge_check, study_engine
+from spectune.search import Status, StudyFolder, TrialRecord, weigh
+from spectune.search.checking import LevelHeld, Question, check_launch, judge_check, study_engine, with_prompts
 from spectune.search.recorded import best_baseline
 from spectune.space import SearchSpace, load_space
 
@@ -37,10 +37,7 @@ def check_file(path: Path, *, space_file: str | None, as_json: bool) -> int:
     """
     script = read_exported(path)
     folder = script.folder()
-    given = None if space_file is None else load_space(space_file)
-    if given is not None:
-        refuse_another(folder, given)
-    space = asked_of(folder, folder.space(), given)
+    space = with_prompts(folder, folder.space(), None if space_file is None else load_space(space_file))
     question = _question(script, folder, space)
     if space.engine.runtime is not None:
         provision(space.engine.runtime, torch_index=None)

@@ -194,14 +194,16 @@ def _progress(question: Question, made: Sequence[TrialRecord], elapsed_s: float)
     return Progress(len(made), len(question.order), spent_s(made), left)
 
 
-def asked_of(folder: StudyFolder, space: SearchSpace, given: SearchSpace | None) -> SearchSpace:
+def with_prompts(folder: StudyFolder, space: SearchSpace, beside: SearchSpace | None) -> SearchSpace:
     """Return the study's space with its prompts where they lie: beside the file the study was begun with, if given.
 
     Raises:
-        SpectuneError: The prompts are files, and nobody said where.
+        SpectuneError: The prompts are files and nobody said where, or the file asks other questions.
     """
-    if given is not None:
-        return replace(space, path=given.path)
+    if beside is not None:
+        if beside.workload != space.workload:
+            raise SpectuneError(f"{beside.path} has another workload than the study {folder.name} was begun with")
+        return replace(space, path=beside.path)
     local = [source.prompts for source in space.workload.prompts if not source.prompts.startswith("builtin:")]
     missing = [name for name in local if not (space.path.parent / name).exists()]
     if missing:

@@ -28,6 +28,7 @@ def study_changes(
         machine_after: Of the other.
     """
     found = [*_engine(machine_before, machine_after), *_drafters(before, after), *_space(before, after)]
+    found += _form(machine_before, machine_after)
     named = {f"software.{ENGINE}"}
     found += [one for one in differences(machine_before, machine_after) if one.field not in named]
     return sorted(found, key=lambda one: not one.matters)
@@ -37,6 +38,12 @@ def _engine(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Dif
     was, now = before.get(ENGINE), after.get(ENGINE)
     if was != now:
         yield Difference(ENGINE, was, now, matters=True, why="another engine")
+
+
+def _form(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Difference]:
+    was, now = (f"schema {one['schema']}" if "schema" in one else None for one in (before, after))
+    if was != now:
+        yield Difference("environment.json", was, now, matters=True, why="so the machines cannot be compared")
 
 
 def _drafters(before: SearchSpace, after: SearchSpace) -> Iterator[Difference]:

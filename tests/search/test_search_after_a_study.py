@@ -166,6 +166,7 @@ def test_studies_with_little_in_them_compare_as_far_as_they_go(tmp_path: Path) -
     refuses(["compare", "one", "failed"], tmp_path, "failed has no launch that was measured as asked for")
     refuses(["compare", "empty", "one"], tmp_path, "empty has no finished launch yet")
     refuses(["compare", "one", "gone"], tmp_path, "there is no study gone")
+    refuses(["export", "failed", "--json"], tmp_path, "failed has nothing to export")
     (tmp_path / "studies/one/environment.json").unlink()
     assert spectune("compare", "one", "nobase", cwd=tmp_path).returncode == 0
 
@@ -253,11 +254,34 @@ def test_studies_that_cannot_be_checked(tmp_path: Path) -> None:
     real_study(tmp_path, [record(0, chain(2), 120.0, accept=2.0), record(1, baseline(), failure=FailureClass.CRASH)])
     launch = exported(tmp_path, "0", "real")
     refuses(["check", str(launch)], tmp_path, "the study real has no finished baseline")
-    space = REAL_SPACE.replace("builtin:tiny", "mine.jsonl")
-    study = real_study(tmp_path, [record(0, baseline())], "files")
-    study.space_file.write_text(space)
-    study.resolved_file.write_text(space)
-    refuses(["check", str(exported(tmp_path, "0", "files"))], tmp_path, "mine.jsonl", "--space FILE")
+
+
+def test_prompts_that_are_files_are_found_beside_the_space(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    lines = [json.dumps({"prompt": f"Say {n} in words.", "class": "counting"}) for n in range(400)]
+    (tmp_path / "own/mine.jsonl").write_text("\n".join(lines))
+    write(tmp_path / "own", workload={**SPACE["workload"], "prompts": "mine.jsonl"})
+    assert spectune("search", "own/sim.yaml", "--trials", "2", cwd=tmp_path).returncode in (0, 1)
+    launch = exported(tmp_path, "0")
+    refuses(["check", str(launch)], tmp_path, "mine.jsonl", "--space FILE")
+    refuses(["check", str(launch), "--space", "quickstart"], tmp_path, "has another workload than the study sim")
+    done = spectune("check", str(launch), "--space", "own/sim.yaml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_hostile_names_are_words_like_others(tmp_path: Path) -> None:
+    name = "org/$(touch owned)\n\x1b[2J<b>'\"`touch owned`"
+    for study, speed in (("one", 150.0), ("two", 120.0)):
+        real_study(tmp_path, [record(0, baseline()), record(1, chain(3, name), speed, accept=2.0)], study)
+    with contextlib.chdir(tmp_path):
+        shown = CliRunner().invoke(app, ["compare", "one", "two"])
+        written = CliRunner().invoke(app, ["export", "one", "--pick", "1", "--format", "sh,yaml,compose"])
+    assert (shown.exit_code, written.exit_code) == (0, 0)
+    assert "slower by" in shown.stdout
+    assert all(char.isprintable() or char == "\n" for char in shown.stdout + written.stdout)
+    for file in (tmp_path / "studies/one/export").glob("*.sh"):
+        subprocess.run(["bash", "-n", file], check=True)
+    assert not list(tmp_path.rglob("owned"))
 
 
 def test_a_running_study_is_left_alone(copied: Path) -> None:

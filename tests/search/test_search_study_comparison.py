@@ -127,4 +127,4 @@ def test_what_changed_is_listed_what_matters_first():
 
 
 def test_a_study_without_an_environment_still_compares():
-    assert [one.field for one in study_changes(space(), space(), {}, MACHINE)] == ["engine"]
+    assert [one.field for one in study_changes(space(), space(), {}, MACHINE)] == ["engine", "environment.json"]
