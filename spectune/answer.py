@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from spectune import files
 from spectune.errors import SpectuneError
-from spectune.export import ExportedFiles, export_candidates
+from spectune.export import DEFAULT_FORMATS, ExportedFiles, Format, Origin, adaptive_table, export_candidates
 from spectune.report import write_report
-from spectune.search import Stop, StudyFolder, Summary, TrialRecord, summarise
+from spectune.search import Stop, StudyFolder, Summary, TrialRecord, picked, summarise, weigh
 from spectune.space import SearchSpace
 
 REPORTS = Path("reports")
@@ -70,19 +70,67 @@ def deliver(
     files.write_json(folder.summary_file, summary)
     path = report_file or REPORTS / f"{folder.name}.html"
     report = write_report(summary, records, environment, space.text, path)
-    return Answer(summary, export_answer(folder, records, summary), report)
+    return Answer(summary, export_answer(folder, space, records, summary), report)
 
 
-def export_answer(folder: StudyFolder, records: Sequence[TrialRecord], summary: Summary) -> list[ExportedFiles]:
-    """Write a launch file for the recommendation and every other Pareto-optimal candidate."""
-    recommended = [] if summary["recommended"] is None else [summary["recommended"]["trial"]]
+def export_answer(
+    folder: StudyFolder,
+    space: SearchSpace,
+    records: Sequence[TrialRecord],
+    summary: Summary,
+    *,
+    pick: str | None = None,
+    formats: Sequence[Format] = DEFAULT_FORMATS,
+) -> list[ExportedFiles]:
+    """Write launch files for the recommendation and every other Pareto-optimal candidate, or for one picked launch.
+
+    Args:
+        folder: The study.
+        space: Its search space.
+        records: Its launches.
+        summary: What they say.
+        pick: `latency`, `throughput`, `balanced` or the number of a launch; None for all that is worth running.
+            Whatever was exported before then stays.
+        formats: What to write.
+
+    Raises:
+        SpectuneError: There is no such launch, or it cannot be written in one of the formats.
+    """
     by_trial = {record.trial: record for record in records}
-    picks = [by_trial[trial] for trial in dict.fromkeys([*recommended, *summary["pareto"]])]
+    recommended = [] if summary["recommended"] is None else [summary["recommended"]["trial"]]
+    worth = [by_trial[trial] for trial in dict.fromkeys([*recommended, *summary["pareto"]])]
+    origin = launch_origin(folder, space, summary)
+    chosen = worth
+    if pick is not None:
+        found = picked(pick, records, weigh(records, space), space)
+        origin = replace(origin, notes=(found.why,))
+        chosen = [found.record]
+    tables = _tables(chosen, space, records, origin) if Format.ADAPTIVE in formats else {}
+    return export_candidates(
+        chosen, folder.exports, origin,
+        formats=formats, tables=tables, beside=[record.candidate for record in worth],
+        replace=pick is None and tuple(formats) == DEFAULT_FORMATS,
+    )  # fmt: skip
+
+
+def launch_origin(folder: StudyFolder, space: SearchSpace, summary: Summary) -> Origin:
+    """Return where the launch files of a study come from."""
     means: dict[str, list[Mapping[str, Any]]] = {}
     for row in summary["candidates"]:
         if row["class"] == "all":
             means.setdefault(row["candidate_id"], []).append(row)
-    return export_candidates(
-        picks, folder.exports, study=folder.name, engine=summary["engine"], simulated=summary["simulated"],
-        means=means, replace=True,
+    return Origin(
+        folder.name, summary["engine"], simulated=summary["simulated"], means=means, gpus=space.engine.gpus
     )  # fmt: skip
+
+
+def _tables(
+    chosen: Sequence[TrialRecord], space: SearchSpace, records: Sequence[TrialRecord], origin: Origin
+) -> dict[str, Any]:
+    """Return the table of adaptive speculation for the first of the launches that speculates."""
+    candidate = next((record.candidate for record in chosen if record.candidate.speculative), None)
+    if candidate is None:
+        raise SpectuneError(
+            "nothing to export for adaptive speculation: no launch among these speculates; name one with --pick TRIAL"
+        )
+    return {candidate.candidate_id: adaptive_table(candidate, weigh(records, space), space, origin.version)}

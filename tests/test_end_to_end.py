@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -209,8 +210,9 @@ def test_the_finished_study_answers_again_without_a_launch(lived: Lived) -> None
 
 @pytest.mark.parametrize("name", ["studies", "report", "export", "diagnose", "calibrate", "breakeven"])
 def test_the_readmes_commands_on_a_study(lived: Lived, name: str) -> None:
-    (arguments,) = [c for c in spectune_commands() if c[0] == name and "--cycle-ms" not in c]
-    for extra in ([], ["--json"]):
+    commands = [c for c in spectune_commands() if c[0] == name and ("quickstart" in " ".join(c) or len(c) == 1)]
+    assert commands
+    for arguments, extra in itertools.product(commands, ([], ["--json"])):
         (lived.study.parent.parent / "my-machine.yaml").unlink(missing_ok=True)  # calibrate overwrites nothing
         done = lived.spectune(*arguments, *extra)
         assert done.returncode == 0, done.stderr

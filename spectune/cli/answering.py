@@ -1,4 +1,4 @@
-"""`spectune report`, `spectune export` and `spectune studies`: answers from records, without an engine."""
+"""`spectune report` and `spectune studies`: answers from records, without an engine."""
 
 from __future__ import annotations
 
@@ -6,36 +6,21 @@ from pathlib import Path
 from typing import Any
 
 from spectune import files
-from spectune.answer import deliver, export_answer, remembered_stop
+from spectune.answer import deliver, remembered_stop
 from spectune.cli.answer_table import print_answer
 from spectune.cli.terminal import OUT, print_json
 from spectune.errors import SpectuneError
-from spectune.search import StudyFolder, all_studies, summarise
+from spectune.search import StudyFolder, TrialRecord, all_studies
+from spectune.space import SearchSpace
 
 DONE = 0
 
 
 def show_report(study: str, *, output: Path | None, as_json: bool) -> int:
     """Write the report of a study and print its answer; returns the exit code."""
-    folder, space, records = _open(study)
+    folder, space, records = open_study_records(study)
     answer = deliver(folder, space, records, remembered_stop(folder), report_file=output)
     print_answer(answer, as_json=as_json)
-    return DONE
-
-
-def write_launch_files(study: str, *, as_json: bool) -> int:
-    """Write the launch files of a study; returns the exit code."""
-    folder, space, records = _open(study)
-    engine = str(folder.environment().get("engine", "an unknown engine"))
-    summary = summarise(records, space, remembered_stop(folder), name=folder.name, engine=engine)
-    exported = export_answer(folder, records, summary)
-    if as_json:
-        print_json([{"trial": e.trial, "shell": str(e.shell), "config": str(e.config)} for e in exported])
-        return DONE
-    for entry in exported:
-        OUT.print(f"{entry.shell}\n{entry.config}", markup=False, soft_wrap=True)
-    if not exported:
-        raise SpectuneError(f"the study {folder.name} has nothing to export: no launch was measured as asked for")
     return DONE
 
 
@@ -57,7 +42,12 @@ def list_studies(*, as_json: bool) -> int:
     return DONE
 
 
-def _open(study: str) -> tuple[StudyFolder, Any, Any]:
+def open_study_records(study: str) -> tuple[StudyFolder, SearchSpace, list[TrialRecord]]:
+    """Return a study with its space and its finished launches.
+
+    Raises:
+        SpectuneError: There is no such study, it cannot be read, or nothing was finished.
+    """
     folder = StudyFolder.named(study).require()
     records = folder.records()
     if not records:

@@ -166,11 +166,57 @@ def report(
 
 
 @app.command(short_help="Write the launch files of a study.")
-def export(study: StudyArgument, json_output: JsonFlag = False) -> None:
-    """Write the launch files of a study's Pareto-optimal candidates."""
-    from spectune.cli.answering import write_launch_files
+def export(
+    study: StudyArgument,
+    pick: Annotated[
+        str | None,
+        typer.Option(
+            "--pick",
+            metavar="latency|throughput|balanced|TRIAL",
+            help="One launch, instead of all Pareto-optimal ones.",
+        ),
+    ] = None,
+    formats: Annotated[
+        str,
+        typer.Option("--format", metavar="LIST", help="Of sh, yaml (SGLang's --config), compose and adaptive."),
+    ] = "sh,yaml",
+    json_output: JsonFlag = False,
+) -> None:
+    """Write the launch files of a study's Pareto-optimal candidates, or of one picked launch."""
+    from spectune.cli.exporting import write_launch_files
 
-    raise typer.Exit(write_launch_files(study, as_json=json_output))
+    raise typer.Exit(write_launch_files(study, pick=pick, formats=formats, as_json=json_output))
+
+
+@app.command(short_help="Compare two studies: another engine, drafter or machine.")
+def compare(
+    before: Annotated[str, typer.Argument(metavar="STUDY", help="The earlier study, by name or folder.")],
+    after: Annotated[str, typer.Argument(metavar="STUDY", help="The later one.")],
+    json_output: JsonFlag = False,
+) -> None:
+    """Say what changed between two studies, and what became of every candidate that both measured."""
+    from spectune.cli.comparing import compare_two
+
+    raise typer.Exit(compare_two(before, after, as_json=json_output))
+
+
+@app.command(short_help="Launch an exported file again: does it still hold?")
+def check(
+    launch: Annotated[Path, typer.Argument(metavar="FILE", help="A launch-NAME.sh that spectune exported.")],
+    space: Annotated[
+        str | None,
+        typer.Option("--space", metavar="SPACE", help="The study's space file, where its prompts are files beside it."),
+    ] = None,
+    json_output: JsonFlag = False,
+) -> None:
+    """Launch an exported file and the study's best baseline in turns, twice each, and compare with the records.
+
+    Ends with 0 when it still holds, 1 when the machine or the launch changed, acceptance is below break-even, or a
+    launch failed. The study is not changed.
+    """
+    from spectune.cli.checking import check_file
+
+    raise typer.Exit(check_file(launch, space_file=space, as_json=json_output))
 
 
 @app.command()

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
-
 from spectune.answer import deliver
 from spectune.cli.answer_table import print_answer
 from spectune.cli.engines import provision
+from spectune.cli.interruptible import run_interruptible
 from spectune.cli.live import Lines, LiveTable
 from spectune.cli.opening import Asked
 from spectune.cli.terminal import PROGRESS
 from spectune.engines.notes import notes_on
 from spectune.engines.open import missing_models, open_engine
 from spectune.engines.preflight import drafter_notes
-from spectune.engines.protocol import Engine
 from spectune.errors import InputProblems, Problem
-from spectune.search import Ended, StudyFolder, check_sampler, open_study, refuse_another, run_study
-from spectune.space import SearchSpace
+from spectune.search import StudyFolder, check_sampler, open_study, refuse_another, run_study
 
 DONE, NO_ANSWER, INTERRUPTED = 0, 1, 130
 
@@ -47,7 +43,7 @@ def run_search(asked: Asked, *, study: str | None, sampler: str, torch_index: st
         watcher = LiveTable(space, PROGRESS) if PROGRESS.is_terminal else Lines(space, PROGRESS)
         watcher.resumed(folder.records())
         with watcher:
-            ended = _run(folder, space, engine, watcher, sampler)
+            ended = run_interruptible(run_study(folder, space, engine, watcher, sampler=sampler))
         records = folder.records()
         answer = deliver(folder, space, records, ended.stop if ended else None) if records else None
         if ended is None:
@@ -68,20 +64,3 @@ def _what_works(asked: Asked) -> str:
         f"`spectune search {asked.source} --engine simulated --virtual` (a model of a machine answers), "
         "`spectune search quickstart` (the real SGLang on the CPU)"
     )
-
-
-def _run(
-    folder: StudyFolder, space: SearchSpace, engine: Engine, watcher: LiveTable | Lines, sampler: str
-) -> Ended | None:
-    """Run the study; None when Ctrl-C or SIGTERM ended it, the engine being gone by then."""
-
-    async def main() -> Ended:
-        task = asyncio.current_task()
-        assert task is not None
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-        return await run_study(folder, space, engine, watcher, sampler=sampler)
-
-    try:
-        return asyncio.run(main())
-    except (KeyboardInterrupt, asyncio.CancelledError):
-        return None

@@ -1,17 +1,26 @@
-"""Launch files a person takes away: a shell script and an SGLang configuration per recommended launch."""
+"""Launch files a person takes away: shell, SGLang's configuration, compose, and a table for adaptive speculation."""
 
+from spectune.export.adaptive import adaptive_table
+from spectune.export.formats import DEFAULT_FORMATS, Format, parse_formats
+from spectune.export.header import Origin, one_line
 from spectune.export.launch import Launch, Option
 from spectune.export.shell import command_text
 from spectune.export.withheld import PLACEHOLDER, hides_secret, secret_values
 from spectune.export.write import ExportedFiles, export_candidates
 
 __all__ = [
+    "DEFAULT_FORMATS",
     "PLACEHOLDER",
     "ExportedFiles",
+    "Format",
     "Launch",
     "Option",
+    "Origin",
+    "adaptive_table",
     "command_text",
     "export_candidates",
     "hides_secret",
+    "one_line",
+    "parse_formats",
     "secret_values",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ class Origin:
         notes: More lines for the reader of the file.
         means: Candidate id → its figures per level as the study concludes them, over all launches that count; without
             them the launch's own are told.
+        gpus: GPUs a launch needs.
     """
 
     study: str
@@ -34,6 +36,17 @@ class Origin:
     simulated: bool
     notes: Sequence[str] = ()
     means: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    gpus: int = 0
+
+    @property
+    def version(self) -> str | None:
+        """SGLang's version, None where the study does not know it."""
+        return version_of(self.engine)
+
+    @property
+    def on_cpu_reference(self) -> bool:
+        """Whether the runtime without a GPU answered."""
+        return CPU_REFERENCE.lower() in self.engine.lower()
 
     @property
     def warning(self) -> str | None:
@@ -48,6 +61,12 @@ def warning_of(engine: str, *, simulated: bool) -> str | None:
     if CPU_REFERENCE.lower() in engine.lower():
         return "measured on the CPU reference runtime: these figures say nothing about a GPU"
     return None
+
+
+def version_of(engine: str) -> str | None:
+    """Return SGLang's version in the title of an engine, None where there is none."""
+    found = re.search(r"\bSGLang (\d[\w.]*)", engine)
+    return found[1] if found else None
 
 
 def header(record: TrialRecord, launch: Launch, origin: Origin) -> list[str]:

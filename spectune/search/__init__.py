@@ -1,6 +1,8 @@
 """The study: what is launched when, what is kept of it, and what it says in the end."""
 
 from spectune.search.folder import STUDIES, StudyFolder, all_studies, running_studies
+from spectune.search.outcome import Evidence, weigh
+from spectune.search.picks import picked
 from spectune.search.plan import Progress, Stop
 from spectune.search.proposals import Proposer
 from spectune.search.records import Role, Status, Step, TrialRecord
@@ -13,6 +15,7 @@ from spectune.search.watcher import Watcher
 __all__ = [
     "STUDIES",
     "Ended",
+    "Evidence",
     "Progress",
     "Proposer",
     "Role",
@@ -27,9 +30,11 @@ __all__ = [
     "check_sampler",
     "open_prompts",
     "open_study",
+    "picked",
     "refuse_another",
     "run_study",
     "running_studies",
     "summarise",
     "summary",
+    "weigh",
 ]

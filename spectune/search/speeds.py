@@ -55,6 +55,16 @@ def of_level(name: str) -> Speed:
     return speed
 
 
+def of_throughput(name: str) -> Speed:
+    """Return the tokens per second of all requests at a level."""
+
+    def speed(record: TrialRecord) -> Estimate | None:
+        level = record.level(name)
+        return None if level is None else level.output_throughput
+
+    return speed
+
+
 def speeds(records: Iterable[TrialRecord], speed: Speed, level: str, space: SearchSpace) -> list[LaunchSpeed]:
     """Return every launch's speed with what a comparison needs beside it.
 

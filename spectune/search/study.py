@@ -112,7 +112,7 @@ async def run_study(
         if not records:
             for line in summary(space, workload, renderer).lines():
                 watcher.notes(line)
-        canaries = _canaries(space, workload, engine, renderer, folder, records)
+        canaries = study_canaries(space, workload, engine, renderer, folder, records)
         told: set[str] = set()  # changes of the machine
         feed = PromptFeed(
             workload, renderer,
@@ -155,7 +155,7 @@ async def run_study(
     return Ended(records, step)
 
 
-def _canaries(
+def study_canaries(
     space: SearchSpace,
     workload: Workload,
     engine: Engine,

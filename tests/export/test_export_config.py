@@ -1,31 +1,13 @@
-import json
-import subprocess
-
-import pytest
 import yaml
 from export_samples import ARGV, record
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from spectune.export import export_candidates
-from spectune.export.config_file import NOT_IN_CONFIG, config_file
+from spectune.export.config_file import config_file
 from spectune.export.header import Origin
 from spectune.export.launch import Launch
 
 ORIGIN = Origin("study", "SGLang", simulated=False)
-PARSE = """
-import json, sys
-from sglang.srt.server_args import prepare_server_args
-from sglang.srt.utils.server_args_config_parser import ConfigArgumentMerger
-from sglang.srt.server_args import ServerArgs
-import argparse
-both = [prepare_server_args(words) for words in json.loads(sys.argv[1])]
-parser = argparse.ArgumentParser()
-ServerArgs.add_cli_args(parser)
-refused = ConfigArgumentMerger(parser).unsupported_actions
-fields = [{name: repr(getattr(args, name)) for name in args.__struct_fields__} for args in both]
-print(json.dumps({"fields": fields, "refused": sorted(refused)}))
-"""
 
 
 def config_of(pick):
@@ -74,26 +56,3 @@ def test_the_environment_and_what_the_file_cannot_carry_stand_in_comments():
     assert "# start: python3 -m sglang.launch_server --config launch-x.yaml --disable-cuda-graph\n" in text
     assert "disable-cuda-graph" not in yaml.safe_load(text)
     assert "b" not in yaml.safe_load(text)
-
-
-@pytest.mark.engine
-def test_sglang_reads_the_file_as_the_launch_itself(cpu_runtime, tmp_path):
-    argv = (*ARGV[:3], "--model-path", str(tmp_path), "--device", "cpu", *ARGV[5:], "--mem-fraction-static", "0.1",
-            "--speculative-draft-model-path", "it's $(here): #1", "--speculative-eagle-topk", "1",
-            "--speculative-num-draft-tokens", "4", "--cuda-graph-config", '{"decode": {"bs": [1, 2]}}')  # fmt: skip
-    pick = record(argv=argv)
-    (files,) = export_candidates([pick], tmp_path / "export", study="s", engine="SGLang", simulated=False)
-    plain = [word for option in Launch.of(pick.command).options for word in option.words]
-    asked = [["--config", str(files.config)], [*plain, "--host", "127.0.0.1", "--port", "30000"]]
-    answer = subprocess.run(
-        [cpu_runtime.python, "-c", PARSE, json.dumps(asked)],
-        check=False,
-        env=cpu_runtime.env,
-        capture_output=True,
-        text=True,
-    )
-    assert answer.returncode == 0, answer.stderr
-    told = json.loads(answer.stdout.splitlines()[-1])
-    assert told["fields"][0] == told["fields"][1]
-    assert told["fields"][0]["speculative_num_steps"] == "3"
-    assert {name.replace("_", "-") for name in told["refused"]} == NOT_IN_CONFIG

@@ -3,6 +3,7 @@ import shutil
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from export_samples import ARGV, record
@@ -96,8 +97,7 @@ def test_a_port_variable_of_the_launch_does_not_move_the_server(tmp_path):
 
 
 def export(tmp_path, pick, **changes):
-    about = {"study": "s", "engine": "SGLang 0.5.23", "simulated": False} | changes
-    return export_candidates([pick], tmp_path / "export", **about)[0]
+    return export_candidates([pick], tmp_path / "export", replace(ORIGIN, **changes))[0]
 
 
 def test_the_file_runs_and_says_what_was_measured(tmp_path):
@@ -109,7 +109,7 @@ def test_the_file_runs_and_says_what_was_measured(tmp_path):
         "c1: decode speed 82.3 tok/s [81.9, 82.7], output throughput 80.0 tok/s, accept length 2.47 [2.41, 2.53]"
         in text
     )
-    assert "study s, trial 3, 2026-03-01T10:00:00+00:00, SGLang 0.5.23" in text
+    assert "study study, trial 3, 2026-03-01T10:00:00+00:00, SGLang 0.5.23" in text
     assert "needs the folder /models/target" in text
     assert "29501" not in text
     assert "31007" not in text
@@ -130,20 +130,19 @@ def test_figures_that_are_not_of_a_gpu_are_marked(changes, mark, tmp_path):
 
 
 def test_one_candidate_is_exported_once(tmp_path):
-    files = export_candidates([record(5), record(3)], tmp_path, study="s", engine="e", simulated=False)
+    files = export_candidates([record(5), record(3)], tmp_path, ORIGIN)
     assert [found.trial for found in files] == [5]
 
 
 def test_earlier_exports_are_replaced_and_other_files_stay(tmp_path):
-    about = {"study": "s", "engine": "e", "simulated": False, "replace": True}
     mine = tmp_path / "launch-mine.sh"
     mine.write_text("#!/bin/sh\n")
-    (old,) = export_candidates([record()], tmp_path, **about)
-    (new,) = export_candidates([record(values={"speculative-algorithm": "none"})], tmp_path, **about)
+    (old,) = export_candidates([record()], tmp_path, ORIGIN, replace=True)
+    (new,) = export_candidates([record(values={"speculative-algorithm": "none"})], tmp_path, ORIGIN, replace=True)
     assert set(tmp_path.iterdir()) == {mine, new.shell, new.config}
     assert new.name == "no-speculation"
     assert not old.shell.exists()
-    export_candidates([], tmp_path, **about)
+    export_candidates([], tmp_path, ORIGIN, replace=True)
     assert set(tmp_path.iterdir()) == {mine}
 
 

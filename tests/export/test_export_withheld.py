@@ -3,10 +3,11 @@ from export_samples import ARGV, record
 
 from spectune.engines.protocol import LaunchCommand
 from spectune.errors import SpectuneError
-from spectune.export import command_text, export_candidates, hides_secret, secret_values
+from spectune.export import Origin, command_text, export_candidates, hides_secret, secret_values
 from spectune.search.records import Status
 
 SECRET = "s3cret-value"
+ORIGIN = Origin("study", "SGLang 0.5.23", simulated=False)
 
 
 @pytest.mark.parametrize(
@@ -47,8 +48,8 @@ def test_every_secret_of_a_launch_is_known():
 def test_exports_name_what_was_left_out_and_never_hold_it(tmp_path):
     argv = (*ARGV, "--api-key", SECRET, f"--admin-api-key={SECRET}")
     pick = record(argv=argv, env={"HF_TOKEN": SECRET, "HTTP_PROXY": f"http://me:{SECRET}@proxy"})
-    (files,) = export_candidates([pick], tmp_path, study="s", engine="SGLang", simulated=False)
-    for path in (files.shell, files.config):
+    (files,) = export_candidates([pick], tmp_path, ORIGIN)
+    for path in files.files.values():
         text = path.read_text()
         assert SECRET not in text
         for name in ("HF_TOKEN", "HTTP_PROXY", "--api-key", "--admin-api-key"):
@@ -59,11 +60,11 @@ def test_exports_name_what_was_left_out_and_never_hold_it(tmp_path):
 @pytest.mark.parametrize("name", ["A-B", "A B", "1A", "A$(id)", ""])
 def test_variables_no_shell_can_export_are_refused(name, tmp_path):
     with pytest.raises(SpectuneError, match="letters, digits and underscores"):
-        export_candidates([record(env={name: "x"})], tmp_path, study="s", engine="SGLang", simulated=False)
+        export_candidates([record(env={name: "x"})], tmp_path, ORIGIN)
 
 
 @pytest.mark.parametrize("status", [Status.SUSPECT, Status.FAILED])
 def test_what_did_not_run_as_asked_is_never_exported(status, tmp_path):
     with pytest.raises(SpectuneError, match=f"trial 3 is {status.value}"):
-        export_candidates([record(status=status)], tmp_path, study="s", engine="SGLang", simulated=False)
+        export_candidates([record(status=status)], tmp_path, ORIGIN)
     assert not list(tmp_path.iterdir())

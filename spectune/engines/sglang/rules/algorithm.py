@@ -39,7 +39,7 @@ def adaptive_steps(state: State) -> tuple[int, ...]:
         return ADAPTIVE_STEPS
 
 
-def _not_adaptive(state: State) -> str | None:
+def not_adaptive(state: State) -> str | None:
     """Return why SGLang turns adaptive speculation off."""
     if state.algorithm not in ("EAGLE", "EAGLE3"):
         return f"speculative_algorithm={state.algorithm} (only EAGLE/EAGLE3 are supported)"
@@ -132,8 +132,8 @@ ALGORITHM = (
         advice="EAGLE, EAGLE3, NEXTN, STANDALONE, NGRAM, DFLASH, DSPARK, UNO, or a name that a plugin registers",
     ),
     Rule(
-        "adaptive-off", "rewrite", lambda s: s.on(n.ADAPTIVE) and _not_adaptive(s) is not None,
-        lambda s: f"speculative_adaptive disabled: {_not_adaptive(s)}. Falling back to static speculative params.",
+        "adaptive-off", "rewrite", lambda s: s.on(n.ADAPTIVE) and not_adaptive(s) is not None,
+        lambda s: f"speculative_adaptive disabled: {not_adaptive(s)}. Falling back to static speculative params.",
         "section 2.6, adaptive_spec_params.py:56", RAN, sets=lambda _: {n.ADAPTIVE: False}, since="0.5.15",
     ),
     Rule(

@@ -1,0 +1,146 @@
+"""`spectune compare`: two studies side by side, from their records alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.text import Text
+
+from spectune.analysis.change_words import change_words, changed
+from spectune.cli.answering import open_study_records
+from spectune.cli.terminal import OUT, print_json
+from spectune.errors import SpectuneError
+from spectune.export import one_line
+from spectune.machine import Difference
+from spectune.search import StudyFolder, weigh
+from spectune.search.study_changes import OTHER_QUESTIONS, study_changes
+from spectune.search.study_comparison import LevelChange, Pair, Side, StudyComparison, compare_studies
+
+DONE = 0
+SHOWN_CHANGES = 12
+SCHEMA = 1
+WIDTHS = (6, 22, 22, 12)
+
+
+def compare_two(first: str, second: str, *, as_json: bool) -> int:
+    """Print what changed between two studies and what became of their speeds; returns the exit code.
+
+    Raises:
+        SpectuneError: One of them cannot be read, has nothing measured, or they are not of a kind.
+    """
+    (folder, before), (other, after) = _side(first), _side(second)
+    if folder.root.resolve() == other.root.resolve():
+        raise SpectuneError(f"{first} and {second} are the same study; compare needs two")
+    kinds = [side.space.engine.kind == "simulated" for side in (before, after)]
+    if kinds[0] != kinds[1]:
+        simulated, real = (before, after) if kinds[0] else (after, before)
+        raise SpectuneError(
+            f"{simulated.name} is simulated and {real.name} was measured on a real engine; a model's figures are not "
+            "compared with measured ones"
+        )
+    changes = study_changes(before.space, after.space, folder.environment(), other.environment())
+    compared = compare_studies(before, after)
+    if as_json:
+        print_json(_json(before, after, changes, compared, simulated=kinds[0]))
+        return DONE
+    if kinds[0]:
+        OUT.print("SIMULATED: no figure here was measured on a real engine", style="bold yellow")
+    for line in _lines(before, after, changes, compared):
+        OUT.print(line, markup=False, soft_wrap=True)
+    return DONE
+
+
+def _side(study: str) -> tuple[StudyFolder, Side]:
+    folder, space, records = open_study_records(study)
+    evidence = weigh(records, space)
+    if not evidence.records:
+        raise SpectuneError(f"the study {folder.name} has no launch that was measured as asked for: nothing to compare")
+    return folder, Side(folder.name, space, evidence)
+
+
+def _lines(before: Side, after: Side, changes: Sequence[Difference], compared: StudyComparison) -> Iterator[str | Text]:
+    yield f"{after.name} against {before.name}"
+    yield Text("what changed", style="bold")
+    for one in changes[:SHOWN_CHANGES]:
+        yield Text(f"  {one_line(str(one))}", style="" if one.matters else "dim")
+    if not changes:
+        yield "  nothing that is on record"
+    if len(changes) > SHOWN_CHANGES:
+        yield Text(f"  and {len(changes) - SHOWN_CHANGES} more; --json has all of them", style="dim")
+    for note in _notes(after, changes, compared):
+        yield Text(one_line(f"note: {note}"), style="yellow")
+    if compared.pairs and compared.shared_levels:
+        yield Text(_row("level", before.name[-21:], after.name[-21:], "accept"), style="dim")
+    for pair in compared.pairs:
+        yield Text(one_line(f"{_name(pair, before, after)} ({_mark(pair)})"), style="bold")
+        for level in pair.levels:
+            yield from _level_lines(level)
+    if compared.pairs and compared.shared_levels:
+        yield Text("speeds: decode speed of one request, tok/s, with 95 % intervals over launches", style="dim")
+
+
+def _notes(after: Side, changes: Sequence[Difference], compared: StudyComparison) -> Iterator[str]:
+    if any(one.why == OTHER_QUESTIONS for one in changes):
+        yield f"{OTHER_QUESTIONS}: a ratio below holds that too"
+    if not compared.shared_levels:
+        yield "no level was measured in both studies, so no speed is compared"
+    if compared.machine is None:
+        yield (
+            "no configuration without speculation was measured in both, so a change of the machine or the engine "
+            "cannot be told from one of the candidates"
+        )
+    else:
+        label = after.space.label(compared.machine)
+        yield f"{label} was measured in both: what it shows is everybody's change, `own` is what is left without it"
+
+
+def _level_lines(level: LevelChange) -> Iterator[Text]:
+    lengths = "" if level.accept_lengths == (1.0, 1.0) else "{:.2f} → {:.2f}".format(*level.accept_lengths)
+    speeds = [f"{e.est:.1f} ({e.lo:.1f}–{e.hi:.1f})" for e in (level.before, level.after)]
+    line = Text(_row(level.level, *speeds, lengths) + "  ")
+    yield line.append(change_words(level.change), style="bold" if changed(level.change) else "")
+    if level.own is not None:
+        own = Text(_row("", "", "", "") + "  own: ")
+        yield own.append(change_words(level.own), style="bold" if changed(level.own) else "dim")
+
+
+def _row(*cells: str) -> str:
+    return "".join(f"{cell:>{width}}" for cell, width in zip(cells, WIDTHS, strict=True))
+
+
+def _name(pair: Pair, before: Side, after: Side) -> str:
+    was, now = before.space.label(pair.before), after.space.label(pair.after)
+    if pair.before == pair.after:
+        return now
+    if was == now:  # what tells them apart is fixed in its space, and left out of labels there
+        was, now = pair.before.label, pair.after.label
+    return f"{was} → {now}"
+
+
+def _mark(pair: Pair) -> str:
+    return ", ".join(pair.roles if all(pair.confirmed) else (*pair.roles, "not confirmed in both"))
+
+
+def _json(
+    before: Side, after: Side, changes: Sequence[Difference], compared: StudyComparison, *, simulated: bool
+) -> Mapping[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "simulated": simulated,
+        "studies": [before.name, after.name],
+        "changes": [one.to_json() for one in changes],
+        "notes": list(_notes(after, changes, compared)),
+        "machine_seen_in": compared.machine and compared.machine.candidate_id,
+        "levels": list(compared.shared_levels),
+        "pairs": [
+            {
+                "roles": list(pair.roles),
+                "label": _name(pair, before, after),
+                "candidate_ids": [pair.before.candidate_id, pair.after.candidate_id],
+                "confirmed": list(pair.confirmed),
+                "levels": [level.to_json() for level in pair.levels],
+            }
+            for pair in compared.pairs
+        ],
+    }

@@ -1,0 +1,103 @@
+"""One launch of a study picked by what somebody needs, or by its number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from spectune.analysis.comparison import LaunchSpeed, mean_log
+from spectune.analysis.verdict import TIE_MARGIN
+from spectune.errors import SpectuneError
+from spectune.search.outcome import Evidence
+from spectune.search.records import Role, Status, TrialRecord
+from spectune.search.speeds import Speed, by_candidate, of_level, of_throughput, speeds
+from spectune.search.values import keeps_bounds
+from spectune.space import SearchSpace
+
+
+class Need(StrEnum):
+    """What a launch can be picked for."""
+
+    LATENCY = "latency"
+    THROUGHPUT = "throughput"
+    BALANCED = "balanced"
+
+
+@dataclass(frozen=True)
+class Pick:
+    """A picked launch.
+
+    Attributes:
+        record: The launch.
+        why: What it was picked for, in a sentence.
+    """
+
+    record: TrialRecord
+    why: str
+
+
+def picked(asked: str, records: Sequence[TrialRecord], evidence: Evidence, space: SearchSpace) -> Pick:
+    """Return the launch of a need or a number.
+
+    Latency is the decode speed of one request at the lightest load, throughput that of all requests at the heaviest,
+    balanced what the verdict recommends. Within the tie margin of the fastest the simplest counts.
+
+    Args:
+        asked: `latency`, `throughput`, `balanced`, or the number of a launch.
+        records: All launches of the study.
+        evidence: What they say.
+        space: Its search space.
+
+    Raises:
+        SpectuneError: There is no such launch, or it did not run as asked for.
+    """
+    if asked.isdecimal():
+        return Pick(_numbered(int(asked), records), "picked by its number")
+    if asked not in list(Need):
+        raise SpectuneError(f"a pick is {', '.join(Need)} or the number of a launch, but got {asked!r}")
+    if asked == Need.BALANCED:
+        record = next((r for r in reversed(evidence.records) if r.candidate == evidence.recommended), None)
+        return Pick(_some(record), "picked as balanced: what the study recommends over all objectives")
+    loads = {level.name: level.in_flight(space.workload.output_tokens) for level in space.workload.levels}
+    known = {name: load for name, load in loads.items() if load is not None} or dict.fromkeys(loads, 0)
+    if asked == Need.LATENCY:
+        level = min(known, key=lambda name: known[name])
+        return _fastest(evidence, space, of_level(level), level, f"latency: decode speed of one request at {level}")
+    level = max(known, key=lambda name: known[name])
+    return _fastest(evidence, space, of_throughput(level), level, f"throughput: tok/s of all requests at {level}")
+
+
+def _numbered(trial: int, records: Sequence[TrialRecord]) -> TrialRecord:
+    record = next((record for record in records if record.trial == trial), None)
+    if record is None:
+        raise SpectuneError(f"there is no launch {trial} in this study (0 to {max(r.trial for r in records)})")
+    if record.failure is not None:
+        raise SpectuneError(
+            f"launch {trial} failed ({record.failure.failure_class}: {record.failure.message}); pick one that ran"
+        )
+    if record.status is not Status.OK:
+        found = "; ".join(f"{one.field} is {one.got}, not {one.wanted}" for one in record.suspect)
+        raise SpectuneError(f"launch {trial} is suspect ({found}); it did not run as asked for, so pick another")
+    return record
+
+
+def _fastest(evidence: Evidence, space: SearchSpace, speed: Speed, level: str, need: str) -> Pick:
+    groups: dict[str, list[LaunchSpeed]] = {}
+    kept = [g for g in by_candidate(evidence.records).values() if keeps_bounds(g, space)]
+    for launch in speeds([record for group in kept for record in group], speed, level, space):
+        groups.setdefault(launch.candidate_id, []).append(launch)
+    if not groups:
+        return Pick(_some(None), need)
+    best = max(map(mean_log, groups.values()))
+    near = [group for group in groups.values() if mean_log(group) >= best - TIE_MARGIN]
+    chosen = min(near, key=lambda group: (group[0].simplicity, -mean_log(group)))[0].candidate_id
+    record = next(r for r in reversed(evidence.records) if r.candidate.candidate_id == chosen)
+    doubt = "" if record.role is Role.CONFIRM else ", which no confirmation has made sure of"
+    return Pick(record, f"picked for {need}{doubt}")
+
+
+def _some(record: TrialRecord | None) -> TrialRecord:
+    if record is None:
+        raise SpectuneError("no launch of this study was measured as asked for within its constraints: nothing to pick")
+    return record

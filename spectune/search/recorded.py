@@ -1,0 +1,41 @@
+"""What a study has on record of a candidate, as it counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from spectune.analysis.comparison import LaunchSpeed, known
+from spectune.analysis.estimate import Estimate
+from spectune.analysis.launch_noise import LaunchNoise, launch_noise
+from spectune.bench.precision import t_quantile
+from spectune.search.outcome import Evidence
+from spectune.search.records import Role, TrialRecord
+from spectune.search.speeds import Speed, by_candidate
+from spectune.space import Candidate
+
+
+def best_baseline(evidence: Evidence) -> Candidate | None:
+    """Return the configuration without speculation that the verdict compares with; None where none was measured."""
+    overall = evidence.verdict.overall
+    wanted = overall.comparisons[0].baseline_id if overall.comparisons else overall.recommended
+    return next((r.candidate for r in evidence.records if r.candidate.candidate_id == wanted), None)
+
+
+def pooled_noise(sides: Iterable[Sequence[TrialRecord]], speed: Speed) -> LaunchNoise:
+    """Return how much launches of a candidate differ within each side, launches of searches left out.
+
+    What lies between the sides is the question, and must not count as noise.
+    """
+    groups = []
+    for records in sides:
+        kept = [record for record in records if record.role is not Role.SEARCH]
+        groups += [[v for record in g if (v := speed(record)) is not None] for g in by_candidate(kept).values()]
+    return launch_noise(groups)
+
+
+def mean_speed(group: Sequence[LaunchSpeed], noise: LaunchNoise) -> Estimate:
+    """Return the geometric mean of a candidate's launches with the 95 % interval that launch noise leaves."""
+    told = known(group, noise)
+    half = t_quantile(0.975, noise.dof) * math.sqrt(told.variance)
+    return Estimate(math.exp(told.mean), math.exp(told.mean - half), math.exp(told.mean + half))
