@@ -69,7 +69,7 @@ def deliver(
     )
     files.write_json(folder.summary_file, summary)
     path = report_file or REPORTS / f"{folder.name}.html"
-    report = write_report(summary, records, environment, space.text, path)
+    report = write_report(summary, records, environment, space, path)
     return Answer(summary, export_answer(folder, space, records, summary), report)
 
 

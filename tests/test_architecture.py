@@ -27,7 +27,7 @@ ALLOWED = {
 }
 # Programs that run in the engine's interpreter, not in spectune's.
 FOREIGN = ("overlay", "asked", "train_models.py")
-HEAVY = {"optuna", "pandas", "plotly", "torch", "numpy", "scipy", "aiohttp", "jinja2", "sglang"}
+HEAVY = {"optuna", "pandas", "torch", "numpy", "scipy", "aiohttp", "jinja2", "sglang"}
 
 
 def modules(folder: str) -> list[Path]:

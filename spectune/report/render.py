@@ -1,35 +1,36 @@
-"""From the view to one file that opens without a network."""
+"""From a study to one file that opens without a network."""
 
 from __future__ import annotations
 
 import datetime as dt
-import json
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from spectune import __version__
+from spectune.export.header import warning_of
 from spectune.files import write_whole
-from spectune.report.charts import Chart
-from spectune.report.view import ReportView, build_view
+from spectune.report.material import Material
+from spectune.report.sections import decision, sections
 from spectune.search.records import TrialRecord
+from spectune.space import SearchSpace
 
 
 def write_report(
     summary: Mapping[str, Any],
     records: Sequence[TrialRecord],
     environment: Mapping[str, Any],
-    space_text: str,
+    space: SearchSpace,
     path: Path,
 ) -> Path:
-    """Write the report of a study.
+    """Write the report of a study; secrets the launches were given are blotted out of all of it.
 
     Args:
         summary: Content of `summary.json`.
         records: All launches, failed and suspect ones too.
         environment: Content of `environment.json`; may be empty.
-        space_text: The search space as the user gave it.
+        space: The search space.
         path: The file to write; its folder is made when missing.
 
     Returns:
@@ -39,50 +40,40 @@ def write_report(
         SpectuneError: When the file cannot be written.
     """
     now = dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC")
-    write_whole(path, render_report(build_view(summary, records, environment, space_text), written=now))
+    write_whole(path, render_report(Material.of(summary, records, environment, space), written=now))
     return path
 
 
-def render_report(view: ReportView, *, written: str) -> str:
+def render_report(material: Material, *, written: str) -> str:
     """Return the page.
 
     Args:
-        view: What it shows.
+        material: What it shows.
         written: When, in words.
     """
     import jinja2  # noqa: PLC0415 (heavy, and only needed here)
-    from plotly.offline import get_plotlyjs  # noqa: PLC0415
 
     environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(_package_file),
+        loader=jinja2.FunctionLoader(lambda name: _file("templates", name)),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    template = environment.get_template("report.html.j2")
-    return template.render(
-        view=view,
+    told = material.told
+    return environment.get_template("page.html.j2").render(
+        sections=sections(material),
+        decision=decision(material),
+        study=told["study"],
+        engine=told["engine"],
+        warning=warning_of(told["engine"], simulated=bool(told["simulated"])),
+        finished=told["finished"],
         written=written,
         version=__version__,
-        style=_package_file("report.css"),
-        script=_package_file("report.js"),
-        plotly=get_plotlyjs() if view.charts else "",
-        figures=embedded_json(_figures(view.charts)),
+        style=_file("assets", "report.css"),
+        script=_file("assets", "report.js"),
     )
 
 
-def embedded_json(value: Any) -> str:
-    """Return JSON that can stand inside a script element: nothing in it can end the element or open a comment."""
-    encoded = json.dumps(value, ensure_ascii=True, allow_nan=False)
-    return encoded.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _figures(charts: Sequence[Chart]) -> dict[str, Any]:
-    return {
-        chart.name: {**chart.figure, "layout": {**chart.figure["layout"], "height": chart.height}} for chart in charts
-    }
-
-
-def _package_file(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+def _file(folder: str, name: str) -> str:
+    return resources.files(__package__).joinpath(folder, name).read_text(encoding="utf-8")

@@ -1,0 +1,111 @@
+"""What all sections of a report are made of: a study's summary and records, without its secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from spectune.export import secret_values
+from spectune.report.blotting import blotted
+from spectune.search.records import TrialRecord
+from spectune.space import SearchSpace
+
+Row = Mapping[str, Any]
+"""An entry of the summary's `candidates`, or the content of a `result.json`."""
+
+
+@dataclass(frozen=True)
+class Material:
+    """A study as it may be shown.
+
+    Attributes:
+        told: Content of `summary.json`, secrets blotted out.
+        trials: Contents of the `result.json` files, secrets blotted out.
+        environment: Content of `environment.json`, secrets blotted out; may be empty.
+        records: All launches as they were, failed and suspect ones too.
+        space: The search space.
+        secrets: What must not be shown.
+    """
+
+    told: Row
+    trials: Sequence[Row]
+    environment: Row
+    records: Sequence[TrialRecord]
+    space: SearchSpace
+    secrets: frozenset[str]
+
+    @classmethod
+    def of(cls, summary: Row, records: Sequence[TrialRecord], environment: Row, space: SearchSpace) -> Material:
+        """Return the material of a study, its secrets blotted out."""
+        secrets = secret_values(record.command for record in records)
+        return cls(
+            told=blotted(summary, secrets),
+            trials=blotted([record.to_json() for record in records], secrets),
+            environment=blotted(environment, secrets),
+            records=records,
+            space=space,
+            secrets=secrets,
+        )
+
+    def shown(self, text: str) -> str:
+        """Return a text without secrets."""
+        return str(blotted(text, self.secrets))
+
+    @cached_property
+    def rows(self) -> Sequence[Row]:
+        """Candidates at levels, all prompt classes together."""
+        return [row for row in self.told["candidates"] if row["class"] == "all"]
+
+    @cached_property
+    def labels(self) -> Mapping[str, str]:
+        """Names of candidates by their id."""
+        return {r.candidate.candidate_id: self.shown(self.space.label(r.candidate)) for r in self.records}
+
+    @cached_property
+    def baselines(self) -> frozenset[str]:
+        """Ids of candidates without speculation."""
+        return frozenset(r.candidate.candidate_id for r in self.records if not r.candidate.speculative)
+
+    @cached_property
+    def pareto(self) -> frozenset[str]:
+        """Ids of candidates that nothing beats in every objective."""
+        best = set(self.told["pareto"])
+        return frozenset(r.candidate.candidate_id for r in self.records if r.trial in best)
+
+    @cached_property
+    def levels(self) -> tuple[str, ...]:
+        """Levels in the order of the file, as far as they were measured."""
+        measured = {level["level"] for trial in self.trials for level in trial["levels"]}
+        return tuple(name for name in self.space.workload.level_names if name in measured)
+
+    @property
+    def recommended(self) -> str | None:
+        """Id of the candidate to run."""
+        found = self.told["recommended"]
+        return found and str(found["candidate_id"])
+
+    @cached_property
+    def focus(self) -> str | None:
+        """Id of the speculating candidate that the report looks at closely: the one the verdict is about."""
+        judged = (self.told.get("speedup") or {}).get("candidate_id")
+        speculating = [row for row in self.rows if row["candidate_id"] not in self.baselines]
+        if any(row["candidate_id"] == judged for row in speculating):
+            return str(judged)
+        first = self.space.objectives[0].level
+        ranked = sorted(speculating, key=lambda row: (row["level"] != first, -row["decode_speed"][0]))
+        return str(ranked[0]["candidate_id"]) if ranked else None
+
+    @cached_property
+    def _places(self) -> Mapping[tuple[str | None, str], Row]:
+        return {(row["candidate_id"], row["level"]): row for row in self.rows}
+
+    def row(self, candidate_id: str | None, level: str) -> Row | None:
+        """Return a candidate's figures at a level."""
+        return self._places.get((candidate_id, level))
+
+    def baseline_at(self, level: str) -> Row | None:
+        """Return the fastest candidate without speculation at a level."""
+        found = [row for row in self.rows if row["candidate_id"] in self.baselines and row["level"] == level]
+        return max(found, key=lambda row: float(row["decode_speed"][0]), default=None)

@@ -1,0 +1,138 @@
+"""What the drafter gets right: by position in the draft, by kind of prompt, by length of the context."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from spectune.analysis.measurement import LevelMeasurement
+from spectune.analysis.strata import Stratum, strata, worst_in_words
+from spectune.report.material import Material, Row
+from spectune.report.plots import Axis, Dot, Key, Plot, RowName, Rows, Scale, Segment, path, span
+from spectune.report.sections.section import Section
+from spectune.report.sections.trade_off import highlighted, name_of
+from spectune.report.wording import NOTHING, close_interval, count, length
+
+
+@dataclass(frozen=True)
+class ClassTable:
+    """Accept length of every candidate and level by prompt class."""
+
+    classes: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """The section.
+
+    Attributes:
+        words: The worst class and the worst context length of the candidate looked at, at each level.
+        plots: By position, and by kind of request.
+        table: By class, for all candidates; None where there are no classes.
+    """
+
+    words: tuple[str, ...]
+    plots: tuple[Plot, ...]
+    table: ClassTable | None
+
+
+def acceptance(material: Material) -> Section | None:
+    """Return where drafts are accepted; None where nothing speculated."""
+    found = [(level, kinds) for level in material.levels if (kinds := _strata(material, level))]
+    words = [f"{level}: {sentence}." for level, kinds in found for sentence in worst_in_words(kinds)]
+    plots = [_by_position(material), *(_by_kind(material, level, kinds) for level, kinds in found[:1])]
+    shown = tuple(plot for plot in plots if plot is not None)
+    table = _table(material.told["candidates"])
+    if not shown and table is None:
+        return None
+    return Section("acceptance", "What is accepted", Acceptance(tuple(words), shown, table))
+
+
+def _strata(material: Material, level: str) -> list[Stratum]:
+    """Return the kinds of request of the last launch of the candidate looked at, where there is a baseline."""
+    row = material.row(material.focus, level)
+    if row is None or not row["baseline_speed"]:
+        return []
+    launches = [trial for trial in material.trials if trial["trial"] in row["trials"]]
+    data = next(data for data in launches[-1]["levels"] if data["level"] == level)
+    return strata(LevelMeasurement.from_json(data), row["baseline_speed"])
+
+
+def _by_position(material: Material) -> Plot | None:
+    colours = {c: tone for c, tone in highlighted(material, 8).items() if c not in material.baselines}
+    curves = [(candidate, curve) for candidate in colours if (curve := _curve(material, candidate))]
+    if not curves:
+        return None
+    most = max(len(curve) for _, curve in curves)
+    x, y = Scale(0.5, most + 0.5), Scale(0.0, 1.0)
+    segments: list[Segment] = []
+    dots: list[Dot] = []
+    for candidate, curve in reversed(curves):
+        places = [(x.across(position), y.up(share)) for position, share in enumerate(curve, 1)]
+        segments += path(places, colours[candidate])
+        dots += [
+            Dot(*at, colours[candidate], f"{material.labels[candidate]}\nposition {position}: {share:.0%}")
+            for position, (at, share) in enumerate(zip(places, curve, strict=True), 1)
+        ]
+    return Plot(
+        "positions", "Acceptance by position",
+        "The share of verifies that accepted at least so many drafted tokens. A further token is worth drafting only "
+        f"while it is still accepted often enough. At {material.levels[0]}.",
+        Axis("drafted token", tuple(tick for tick in x.x_ticks(10) if "." not in tick.label)),
+        Axis("share of verifies", Scale(0.0, 100.0).y_ticks(5, " %")), 300, segments=tuple(segments), dots=tuple(dots),
+        keys=tuple(Key(name_of(material, candidate), colours[candidate]) for candidate, _ in curves),
+    )  # fmt: skip
+
+
+def _curve(material: Material, candidate: str) -> Sequence[float]:
+    """Return the survival curve at the first level of a candidate's first launch that has one."""
+    for trial in material.trials:
+        if trial["candidate_id"] == candidate and trial["status"] == "ok":
+            for level in trial["levels"]:
+                if level["level"] == material.levels[0] and level["per_position"]:
+                    return list(level["per_position"])
+    return ()
+
+
+def _by_kind(material: Material, level: str, kinds: Sequence[Stratum]) -> Plot | None:
+    if len(kinds) < 2 or material.focus is None:
+        return None
+    even = kinds[0].break_even
+    x = Scale.over([even, *(end for kind in kinds for end in _finite(kind))], holding=(1.0,), room=0.1)
+    lines = Rows(len(kinds))
+    dots, names = [], []
+    for index, kind in enumerate(kinds):
+        at, triple = lines.at(index), kind.accept_length.to_json()
+        tone = "good" if kind.margin.lo > 1.0 else "bad" if kind.margin.hi < 1.0 else "unclear"
+        requests = count(kind.requests, "request")
+        tip = f"{kind.words}\naccept length {length(triple[0])} ({close_interval(triple)})\n{requests}"
+        dots.append(Dot(x.across(kind.accept_length.est), at, tone, tip, whiskers=span(x, triple, at, tone)))
+        names.append(RowName(at, f"{kind.words} ({requests})"))
+    line = Segment(x.across(even), 0, x.across(even), 100, "text", "dashed")
+    return Plot(
+        "kinds", f"By kind of request, at {level}",
+        f"{material.labels[material.focus]}: accept length with 95 % intervals; the line is the break-even.",
+        Axis("accept length (tokens per verify)", x.x_ticks()), Axis(), lines.height,
+        segments=(line,), dots=tuple(dots), rows=tuple(names),
+        keys=(
+            Key("break-even", "text", "dashed"), Key("pays", "good"), Key("loses", "bad"), Key("unclear", "unclear"),
+        ),
+    )  # fmt: skip
+
+
+def _finite(kind: Stratum) -> Iterator[float]:
+    yield from (kind.accept_length.lo, kind.accept_length.est, kind.accept_length.hi)
+
+
+def _table(rows: Sequence[Row]) -> ClassTable | None:
+    by_class = [row for row in rows if row["class"] != "all"]
+    classes = tuple(sorted({row["class"] for row in by_class}))
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for row in by_class:
+        found.setdefault((row["label"], row["level"]), {})[row["class"]] = length(row["accept_length"][0])
+    lines = tuple(
+        (f"{label} · {level}", tuple(lengths.get(name, NOTHING) for name in classes))
+        for (label, level), lengths in found.items()
+    )
+    return ClassTable(classes, lines) if lines else None

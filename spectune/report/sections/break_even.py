@@ -1,0 +1,123 @@
+"""Does speculation pay: what was accepted against what has to be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from spectune.report.material import Material, Row
+from spectune.report.plots import Axis, Dot, Key, Plot, RowName, Rows, Scale, Segment, span, tip_of
+from spectune.report.sections.section import Section
+from spectune.report.sections.what_if import Curve, curves
+from spectune.report.wording import NOTHING, close_interval, count, estimate, length, number, times
+
+MOST_ROWS = 16
+VERDICTS = {"pays": "good", "loses": "bad", "unclear": "unclear"}
+
+
+@dataclass(frozen=True)
+class BreakEvenRow:
+    """One speculating candidate at one level: what it accepts, what it would have to, and the arithmetic of both."""
+
+    label: str
+    remark: str
+    level: str
+    verdict: str
+    tone: str
+    accept_length: str
+    accept_interval: str
+    break_even: str
+    cycle: str
+    speedup: str
+    speedup_interval: str
+    same_mode: str
+    arithmetic: str
+    details: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class BreakEven:
+    """The section."""
+
+    curves: tuple[Curve, ...]
+    plot: Plot | None
+    rows: tuple[BreakEvenRow, ...]
+
+
+def break_even(material: Material) -> Section:
+    """Return what every speculating candidate accepts and what it would have to."""
+    speculating = [row for row in material.rows if row["candidate_id"] not in material.baselines]
+    ranked = sorted(speculating, key=lambda row: (row["speedup"] is None, -(row["speedup"] or [0.0])[0]))
+    targets = material.space.targets.decode_speed
+    rows = tuple(_row(row, material, targets) for row in ranked)
+    return Section("break-even", "Break-even", BreakEven(curves(material), _plot(ranked), rows))
+
+
+def _row(row: Row, material: Material, targets: Iterable[float]) -> BreakEvenRow:
+    accepted, needed, cycle, steps = row["accept_length"], row["break_even"], row["cycle_ms"], row["num_steps"]
+    remarks = ["Pareto-optimal"] if row["candidate_id"] in material.pareto else []
+    remarks += ["confirmed by relaunch"] if row["confirmed"] else []
+    details = [f"{length(accepted[0])} / {number(cycle[0])} ms = {number(accepted[0] / cycle[0] * 1000.0)} tok/s"]
+    if steps:
+        details.append(f"{count(steps, 'step')} can give {steps + 1} at most")
+    details += [_target(target, cycle[0], accepted[0], steps) for target in targets]
+    verdict = str(row["verdict"])
+    return BreakEvenRow(
+        label=row["label"],
+        remark=", ".join(remarks),
+        level=row["level"],
+        verdict=verdict if verdict in VERDICTS else "no baseline",
+        tone=VERDICTS.get(verdict, "unclear"),
+        accept_length=length(accepted[0]),
+        accept_interval=close_interval(accepted),
+        break_even=length(needed[0]) if needed else NOTHING,
+        cycle=f"{estimate(cycle)} ms",
+        speedup=times(row["speedup"]),
+        speedup_interval=close_interval(row["speedup"]),
+        same_mode=f"{ratio:.2f} × without, in the same settings" if (ratio := row["same_mode_ratio"]) else "",
+        # The baseline that the break-even stands for, so that the three figures always belong together.
+        arithmetic=f"{number(needed[0] / cycle[0] * 1000.0)} tok/s × {number(cycle[0])} ms = {length(needed[0])}"
+        if needed
+        else NOTHING,
+        details=tuple(details),
+    )
+
+
+def _target(target: float, cycle_ms: float, accepted: float, steps: int | None) -> str:
+    needed = target * cycle_ms / 1000.0
+    if needed <= accepted:
+        reach = "reached"
+    elif steps is not None and needed > steps + 1:
+        reach = "out of reach"
+    else:
+        reach = f"{needed - accepted:.2f} more than now"
+    return f"{target:g} tok/s needs {length(needed)} ({reach})"
+
+
+def _plot(ranked: Sequence[Row]) -> Plot | None:
+    """Return accept length against break-even, a line per candidate and level, fastest first."""
+    rows = [row for row in ranked if row["break_even"]][:MOST_ROWS]
+    if not rows:
+        return None
+    x = Scale.over((row[name][0] for row in rows for name in ("accept_length", "break_even")), holding=(1.0,), room=0.1)
+    lines = Rows(len(rows))
+    segments, dots, names = [], [], []
+    for index, row in enumerate(rows):
+        at, tone = lines.at(index), VERDICTS.get(str(row["verdict"]), "unclear")
+        accepted, needed = row["accept_length"], row["break_even"]
+        begin, end = x.across(needed[0]), x.across(accepted[0])
+        segments.append(Segment(begin, at, end, at, tone, "broad"))
+        dots.append(Dot(begin, at, "text", tip_of(row), "bar", whiskers=span(x, needed, at, "muted")))
+        dots.append(Dot(end, at, tone, tip_of(row), whiskers=span(x, accepted, at, tone)))
+        names.append(RowName(at, f"{row['level']} · {row['label']}"))
+    shown = "" if len(rows) == len(ranked) else f" The {len(rows)} fastest of {len(ranked)}."
+    return Plot(
+        "accepted", "Accepted and needed",
+        f"Speculation pays where the dot (accepted) lies to the right of the bar (needed). Fastest first.{shown}",
+        Axis("accept length (tokens per verify)", x.x_ticks()), Axis(), lines.height,
+        segments=tuple(segments), dots=tuple(dots), rows=tuple(names),
+        keys=(
+            Key("break-even", "text", "bar"), Key("accepted: pays", "good"), Key("accepted: loses", "bad"),
+            Key("accepted: unclear", "unclear"),
+        ),
+    )  # fmt: skip

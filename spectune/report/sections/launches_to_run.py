@@ -1,0 +1,79 @@
+"""The commands a reader takes away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from spectune.engines.protocol import LaunchCommand
+from spectune.errors import SpectuneError
+from spectune.export import Launch, command_text
+from spectune.report.material import Material
+from spectune.report.sections.section import Section
+from spectune.report.wording import estimate, interval
+
+
+@dataclass(frozen=True)
+class Command:
+    """A launch to paste.
+
+    Attributes:
+        label: Its configuration.
+        trial: The launch it was taken from.
+        figures: What it reached in the objectives.
+        text: The command; empty where it cannot be written as one.
+        withheld: What was left out of it because it holds a secret.
+        problem: Why it cannot be written as a command.
+    """
+
+    label: str
+    trial: int
+    figures: str
+    text: str = ""
+    withheld: tuple[str, ...] = ()
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Commands:
+    """The recommended launch first; None where there is none."""
+
+    recommended: Command | None
+    others: tuple[Command, ...]
+
+
+def launches_to_run(material: Material) -> Section:
+    """Return the recommended command, and those of other launches that nothing beats in every objective."""
+    told = material.told["recommended"]
+    by_trial = {record.trial: record for record in material.records}
+    recommended = None if told is None else _command(material, by_trial[told["trial"]].command, told)
+    others = []
+    for trial in material.told["pareto"]:
+        record = by_trial[trial]
+        candidate = record.candidate.candidate_id
+        if candidate != material.recommended:
+            facts = {"trial": trial, "label": material.labels[candidate], "candidate_id": candidate}
+            others.append(_command(material, record.command, facts))
+    return Section("launches-to-run", "Recommended launch", Commands(recommended, tuple(others)))
+
+
+def _command(material: Material, command: LaunchCommand, facts: Mapping[str, Any]) -> Command:
+    label, trial = facts["label"], facts["trial"]
+    figures = "; ".join(_figures(material, facts["candidate_id"]))
+    try:
+        kept = Launch.of(command)
+        text = command_text(command)
+    except SpectuneError as error:
+        return Command(label, trial, figures, problem=material.shown(str(error)))
+    withheld = (*kept.withheld_env, *(f"--{name}" for name in kept.withheld_options))
+    return Command(label, trial, figures, text, withheld)
+
+
+def _figures(material: Material, candidate: str) -> Iterator[str]:
+    for objective in material.space.objectives:
+        row = material.row(candidate, objective.level)
+        figure = row and row.get(objective.metric)
+        if figure:
+            spread = f" ({interval(figure)})" if interval(figure) else ""
+            yield f"{objective.metric.replace('_', ' ')} {estimate(figure)}{spread} at {objective.level}"

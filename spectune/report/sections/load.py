@@ -1,0 +1,103 @@
+"""Speed at every load level, and where speculation stops paying."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from spectune.report.material import Material, Row
+from spectune.report.plots import Axis, Dot, Key, Plot, Scale, Segment, Tick, path, rise, tip_of
+from spectune.report.sections.section import Section
+from spectune.report.sections.trade_off import highlighted, name_of
+from spectune.report.wording import close_interval, number, times
+
+
+@dataclass(frozen=True)
+class OpenLevel:
+    """One launch under requests that come by the clock."""
+
+    label: str
+    trial: int
+    level: str
+    offered: str
+    achieved: str
+    share: str
+
+
+@dataclass(frozen=True)
+class Load:
+    """Speed by load.
+
+    Attributes:
+        words: Where speculation pays, a sentence a level.
+        plot: Decode speed at each level.
+        open_levels: What was offered and achieved where requests come by the clock.
+    """
+
+    words: tuple[str, ...]
+    plot: Plot
+    open_levels: tuple[OpenLevel, ...]
+
+
+def load(material: Material) -> Section | None:
+    """Return speed by load; None where a single level was measured."""
+    if len(material.levels) < 2:
+        return None
+    words = tuple(_sentence(row) for level in material.levels if (row := material.row(material.focus, level)))
+    return Section("load", "Speed by load", Load(words, _plot(material), tuple(open_levels(material))))
+
+
+def open_levels(material: Material) -> Sequence[OpenLevel]:
+    """Return what was offered and achieved at levels with a request rate, a row per launch."""
+    return [
+        OpenLevel(
+            material.labels[trial["candidate_id"]], trial["trial"], level["level"], number(level["offered_rate"], 3),
+            number(level["achieved_rate"], 3), f"{level['achieved_rate'] / level['offered_rate']:.0%}",
+        )
+        for trial in material.trials
+        for level in trial["levels"]
+        if level["offered_rate"] and level["achieved_rate"] is not None
+    ]  # fmt: skip
+
+
+def _sentence(row: Row) -> str:
+    verdict = {"pays": "speculation pays", "loses": "speculation loses"}.get(str(row["verdict"]), "no difference shown")
+    if not row["speedup"]:
+        return f"{row['level']}: nothing to compare with"
+    spread = close_interval(row["speedup"])
+    return f"{row['level']}: {verdict}, {times(row['speedup'])} the best launch without" + (
+        f" ({spread})" if spread else ""
+    )
+
+
+def _plot(material: Material) -> Plot:
+    colours = highlighted(material)
+    rows = [row for row in material.rows if row["candidate_id"] in colours]
+    y = Scale.over((end for row in rows for end in row["decode_speed"]), holding=(0.0,))
+    x = Scale(-0.5, len(material.levels) - 0.5)
+    place = {level: float(number) for number, level in enumerate(material.levels)}
+    segments: list[Segment] = []
+    dots: list[Dot] = []
+    for candidate, tone in reversed(colours.items()):
+        own = [row for level in material.levels if (row := material.row(candidate, level)) is not None]
+        baseline = candidate in material.baselines
+        places = [(x.across(place[row["level"]]), y.up(row["decode_speed"][0])) for row in own]
+        segments += path(places, tone, "dotted" if baseline else "solid")
+        dots += [
+            Dot(
+                *at, tone, tip_of(row), "diamond" if baseline else "circle",
+                whiskers=rise(y, row["decode_speed"], at[0], tone),
+            )
+            for at, row in zip(places, own, strict=True)
+        ]  # fmt: skip
+    return Plot(
+        "load", "Decode speed at every level",
+        "What one user sees as the load grows: cN are N requests at a time, rN are N requests per second.",
+        Axis("load level", tuple(Tick(x.across(place[level]), level) for level in material.levels)),
+        Axis("decode speed, one request (tok/s)", y.y_ticks()), 300,
+        segments=tuple(segments), dots=tuple(dots),
+        keys=tuple(
+            Key(name_of(material, candidate), tone, "diamond" if candidate in material.baselines else "circle")
+            for candidate, tone in colours.items()
+        ),
+    )  # fmt: skip

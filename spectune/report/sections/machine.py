@@ -1,0 +1,114 @@
+"""Where it was measured, and whether the machine stayed the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from spectune.machine import overview
+from spectune.report.blotting import blotted_yaml
+from spectune.report.material import Material
+from spectune.report.plots import Axis, Dot, Key, Plot, Scale, Segment, Shape
+from spectune.report.sections.section import Section
+from spectune.report.wording import percent
+from spectune.search.records import Role, TrialRecord
+from spectune.search.speeds import by_candidate, together
+from spectune.search.timeline import study_hours
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The section.
+
+    Attributes:
+        words: Drift, jumps and noise, in sentences.
+        plot: Repeated launches on the study's clock; None where nothing was launched twice.
+        fingerprint: (name, value).
+        space: The search space as the user gave it.
+    """
+
+    words: tuple[str, ...]
+    plot: Plot | None
+    fingerprint: tuple[tuple[str, str], ...]
+    space: str
+
+
+def machine(material: Material) -> Section:
+    """Return the machine and how steady it was."""
+    content = Machine(
+        tuple(_words(material)), _repeats(material), tuple(overview(material.environment)),
+        material.shown(blotted_yaml(material.space.text)),
+    )  # fmt: skip
+    return Section("machine", "Where it was measured", content)
+
+
+def _words(material: Material) -> Iterator[str]:
+    drift, jumps, noise = (material.told[name] for name in ("drift", "jumps", "noise"))
+    if noise["dof"]:
+        yield f"Launches of one configuration differ by {noise['launch_sd']:.1%} (standard deviation)."
+    if drift is not None:
+        est, lo, hi = drift["per_hour"]
+        change = "faster" if est > 0 else "slower"
+        spread = "" if lo is None or hi is None else f" ({percent(lo)} to {percent(hi)})"
+        corrected = "it was taken out of all figures" if drift["corrected"] else "too little to tell it from noise"
+        yield f"Drift: the machine became {abs(est):.1%} {change} in an hour{spread}; {corrected}."
+    for jump in jumps:
+        causes = "; ".join(jump["causes"]) or "nothing that was recorded explains it"
+        yield (
+            f"Between trials {jump['before']} and {jump['after']} its speed jumped by {percent(jump['change'][0])}: "
+            f"{causes}. Only launches after it are compared."
+        )
+    if not jumps and drift is None:
+        yield "Too few launches were repeated to see whether the machine drifts."
+
+
+def _repeats(material: Material) -> Plot | None:
+    """Return launches of the same configuration against their mean, over time."""
+    speed, hours = together(material.space), study_hours(material.records)
+    repeated = [record for record in material.records if record.role is not Role.SEARCH and speed(record) is not None]
+    groups = [group for group in by_candidate(repeated).values() if len(group) > 1]
+    if not groups:
+        return None
+    found: list[tuple[TrialRecord, int, float, float]] = []
+    for number, group in enumerate(groups):
+        logs = {record.trial: math.log(value.est) for record in group if (value := speed(record)) is not None}
+        mean = math.fsum(logs.values()) / len(logs)
+        found += [(r, number, hours[r.trial], 100.0 * math.expm1(logs[r.trial] - mean)) for r in group]
+    x = Scale.over([hour for _, _, hour, _ in found], holding=(0.0,))
+    y = Scale.over([change for *_, change in found] + [-1.0, 1.0])
+    dots = tuple(
+        Dot(
+            x.across(hour), y.up(change), f"s{group % 8 + 1}",
+            f"trial {record.trial} ({record.role}): {_name(material, record)}\n{percent(change / 100.0)} of its mean",
+            _shape(record),
+        )
+        for record, group, hour, change in found
+    )  # fmt: skip
+    segments = [Segment(0, y.up(0.0), 100, y.up(0.0), "muted", "dashed")]
+    begins = {record.trial: hour for record, _, hour, _ in found}
+    for jump in material.told["jumps"]:
+        if jump["after"] in begins:
+            at = x.across(begins[jump["after"]])
+            segments.append(Segment(at, 0, at, 100, "bad", "dotted"))
+    keys = [
+        Key(_name(material, group[0]), f"s{number % 8 + 1}", _shape(group[0]))
+        for number, group in enumerate(groups[:8])
+    ]  # fmt: skip
+    if material.told["jumps"]:
+        keys.append(Key("jump of the machine", "bad", "dotted"))
+    return Plot(
+        "repeats", "The same configuration again",
+        "Launches of one configuration against their mean, in all objectives together. A slope is drift, a step is a "
+        "jump of the machine, the rest is noise between launches.",
+        Axis("hours of launches", x.x_ticks()), Axis("change (%)", y.y_ticks(5)), 240,
+        segments=tuple(segments), dots=dots, keys=tuple(keys),
+    )  # fmt: skip
+
+
+def _shape(record: TrialRecord) -> Shape:
+    return "circle" if record.candidate.speculative else "diamond"
+
+
+def _name(material: Material, record: TrialRecord) -> str:
+    return material.labels[record.candidate.candidate_id]

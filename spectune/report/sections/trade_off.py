@@ -1,0 +1,152 @@
+"""What one user sees against what the server delivers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from spectune.report.material import Material, Row
+from spectune.report.plots import Axis, Dot, Key, Plot, Scale, Segment, Shape, Words, cross, path, tip_of
+from spectune.report.sections.section import Section
+from spectune.report.wording import Triple
+
+HIGHLIGHTED = 6
+"""Candidates that get a colour and a line of their own."""
+AXES = {
+    "decode_speed": "decode speed, one request (tok/s)",
+    "output_throughput": "throughput, all requests (tok/s)",
+    "cycle_ms": "cycle time (ms)",
+}
+
+
+def trade_off(material: Material) -> Section | None:
+    """Return the Pareto plots; None where nothing was measured."""
+    if not material.rows:
+        return None
+    found = (_levels(material), _objectives(material))
+    return Section("trade-off", "Speed against throughput", tuple(plot for plot in found if plot is not None))
+
+
+def highlighted(material: Material, most: int = HIGHLIGHTED) -> dict[str, str]:
+    """Return the candidates a reader should tell apart, by id, with their colours.
+
+    The recommended one, the fastest baseline and the best speculation come first, then others that nothing beats.
+    """
+    best = material.baseline_at(material.space.objectives[0].level)
+    wanted = [material.recommended, best and best["candidate_id"], material.focus]
+    wanted += [row["candidate_id"] for row in material.rows if row["candidate_id"] in material.pareto]
+    measured = {row["candidate_id"] for row in material.rows}
+    chosen = [candidate for candidate in dict.fromkeys(wanted) if candidate in measured][:most]
+    speculating = [candidate for candidate in chosen if candidate not in material.baselines]
+    return {
+        str(candidate): "baseline" if candidate in material.baselines else f"s{speculating.index(candidate) + 1}"
+        for candidate in chosen
+    }
+
+
+def name_of(material: Material, candidate: str) -> str:
+    """Return a candidate's name with what it is to the study."""
+    roles = [
+        role
+        for role, holds in (
+            ("recommended", candidate == material.recommended),
+            ("Pareto-optimal", candidate in material.pareto and candidate != material.recommended),
+        )
+        if holds
+    ]
+    return material.labels[candidate] + (f" ({roles[0]})" if roles else "")
+
+
+def _levels(material: Material) -> Plot:
+    rows = material.rows
+    x = Scale.over((end for row in rows for end in row["decode_speed"]), holding=(0.0,))
+    y = Scale.over((end for row in rows for end in row["output_throughput"]), holding=(0.0,))
+    colours = highlighted(material)
+    dots = [_level_dot(material, row, x, y, "muted") for row in rows if row["candidate_id"] not in colours]
+    segments: list[Segment] = []
+    words: list[Words] = []
+    for candidate, tone in reversed(colours.items()):  # the recommended one is drawn over the others
+        own = [row for level in material.levels if (row := material.row(candidate, level)) is not None]
+        style = "dotted" if candidate in material.baselines else "solid"
+        segments += path([_place(row, x, y) for row in own], tone, style)
+        dots += [_level_dot(material, row, x, y, tone) for row in own]
+        if candidate == next(iter(colours)):
+            words += [Words(*_place(row, x, y), row["level"], dx=9, dy=-9, tone=tone) for row in own]
+    keys = [
+        Key(
+            name_of(material, candidate), tone,
+            "diamond" if candidate in material.baselines else "circle", candidate in material.pareto,
+        )
+        for candidate, tone in colours.items()
+    ]  # fmt: skip
+    if len(rows) > sum(row["candidate_id"] in colours for row in rows):
+        keys.append(Key("other candidates", "muted", "point"))
+    return Plot(
+        "trade-off", "Every candidate at every level",
+        "Further right, one user reads faster; further up, the server delivers more. A point per candidate and load "
+        "level with its 95 % intervals; a line joins the levels of one candidate. Diamonds do not speculate; filled "
+        "markers are Pareto-optimal: nothing beats them in every objective.",
+        Axis(AXES["decode_speed"], x.x_ticks()), Axis(AXES["output_throughput"], y.y_ticks()), 400,
+        segments=tuple(segments), dots=tuple(dots), words=tuple(words), keys=tuple(keys),
+    )  # fmt: skip
+
+
+def _place(row: Row, x: Scale, y: Scale) -> tuple[float, float]:
+    return x.across(row["decode_speed"][0]), y.up(row["output_throughput"][0])
+
+
+def _level_dot(material: Material, row: Row, x: Scale, y: Scale, tone: str) -> Dot:
+    dot = _dot(material, row, x, row["decode_speed"], y, row["output_throughput"], tone)
+    unnamed = tone == "muted" and dot.shape == "circle"
+    return replace(dot, shape="point", filled=True) if unnamed else dot
+
+
+def _dot(material: Material, row: Row, x: Scale, across: Triple, y: Scale, up: Triple, tone: str) -> Dot:
+    assert across[0] is not None
+    assert up[0] is not None
+    shape, filled = _symbol(material, row["candidate_id"])
+    return Dot(x.across(across[0]), y.up(up[0]), tone, tip_of(row), shape, filled, cross(x, across, y, up, tone))
+
+
+def _symbol(material: Material, candidate: str) -> tuple[Shape, bool]:
+    return "diamond" if candidate in material.baselines else "circle", candidate in material.pareto
+
+
+def _objectives(material: Material) -> Plot | None:
+    """Return the first two objectives against each other, a point per candidate; None where there are no two."""
+    wanted = material.space.objectives[:2]
+    if len(wanted) < 2 or any(objective.metric not in AXES for objective in wanted):
+        return None
+    points = list(_both(material))
+    if not points:
+        return None
+    x = Scale.over(end for _, across, _ in points for end in across)
+    y = Scale.over(end for _, _, up in points for end in up)
+    dots, front = [], []
+    for row, across, up in points:
+        tone = "baseline" if row["candidate_id"] in material.baselines else "accent"
+        dots.append(_dot(material, row, x, across, y, up, tone))
+        if row["candidate_id"] in material.pareto:
+            front.append((dots[-1].x, dots[-1].y))
+    titles = [f"{AXES[objective.metric]} at {objective.level}" for objective in wanted]
+    return Plot(
+        "objectives", "What was searched for",
+        "The two objectives, a point per candidate with 95 % intervals. The dashed line joins those nothing beats.",
+        Axis(titles[0], x.x_ticks()), Axis(titles[1], y.y_ticks()), 340,
+        segments=tuple(path(sorted(front), "accent", "dashed")), dots=tuple(dots),
+        keys=(
+            Key("without speculation", "baseline", "diamond", filled=False), Key("speculating", "accent", filled=False),
+            Key("Pareto-optimal", "accent"), Key("Pareto front", "accent", "dashed"),
+        ),
+    )  # fmt: skip
+
+
+def _both(material: Material) -> Sequence[tuple[Row, Triple, Triple]]:
+    """Return each candidate measured in both objectives with its figures in them."""
+    across, up = material.space.objectives[:2]
+    found = []
+    for candidate in dict.fromkeys(row["candidate_id"] for row in material.rows):
+        first, second = material.row(candidate, across.level), material.row(candidate, up.level)
+        if first is not None and second is not None and first.get(across.metric) and second.get(up.metric):
+            found.append((first, first[across.metric], second[up.metric]))
+    return found

@@ -1,0 +1,116 @@
+"""Break-even charts with a slider: what a configuration would give at another accept length."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from spectune.analysis.break_even import decode_speed
+from spectune.report.material import Material, Row
+from spectune.report.plots import Axis, Box, Dot, Key, Plot, Scale, Segment, Words, cross, path, tip_of
+from spectune.report.wording import length, number
+
+MOST_CURVES = 12
+"""Candidates × levels that get a chart of their own; the table below has all."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One configuration at one level; the script moves the probe along its line.
+
+    Attributes:
+        label: Its name in the list of choices.
+        cycle_ms: A whole draft and verify cycle.
+        baseline: Best speed without speculation, tok/s.
+        accept_length: As measured.
+        even: Interval of the break-even: between its ends it is too close to call.
+        low: Least accept length of the slider and of the chart.
+        high: Highest: the bound where one is known.
+        top: Highest speed of the chart, tok/s.
+        words: What holds at the measured accept length; the script says the same of the slider's.
+        targets: Wanted speeds, tok/s.
+        plot: The chart.
+    """
+
+    label: str
+    cycle_ms: float
+    baseline: float
+    accept_length: float
+    even: tuple[float, float]
+    low: float
+    high: float
+    top: float
+    words: str
+    targets: tuple[float, ...]
+    plot: Plot
+
+    @property
+    def probe(self) -> tuple[float, float]:
+        """Where the probe stands at first, percent."""
+        speed = decode_speed(self.accept_length, self.cycle_ms)
+        return Scale(self.low, self.high).across(self.accept_length), Scale(0.0, self.top).up(speed)
+
+
+def curves(material: Material) -> tuple[Curve, ...]:
+    """Return the charts of the candidate the report looks at, level by level, then of others, fastest first."""
+    compared = [row for row in material.rows if row.get("break_even") and row.get("cycle_ms")]
+    ranked = sorted(compared, key=lambda row: (row["candidate_id"] != material.focus, -row["speedup"][0]))
+    own = [row for level in material.levels for row in ranked if row["level"] == level]
+    chosen = [row for row in own if row["candidate_id"] == material.focus]
+    chosen += [row for row in ranked if row["candidate_id"] != material.focus]
+    targets = material.space.targets.decode_speed
+    return tuple(_curve(number, row, tuple(targets)) for number, row in enumerate(chosen[:MOST_CURVES]))
+
+
+def _curve(index: int, row: Row, targets: Sequence[float]) -> Curve:
+    accepted, cycle, baseline = row["accept_length"], row["cycle_ms"][0], row["baseline_speed"]
+    bound = row["num_steps"] + 1.0 if row["num_steps"] else None
+    low, high = 1.0, bound or max(accepted[0], row["break_even"][0]) + 1.0
+    top = Scale.over([decode_speed(high, cycle), baseline, *targets], holding=(0.0,)).high
+    x, y = Scale(low, high), Scale(0.0, top)
+    at = (x.across(accepted[0]), y.up(decode_speed(accepted[0], cycle)))
+    segments = [Segment(0, y.up(target), 100, y.up(target), "muted", "dotted") for target in targets]
+    segments.append(Segment(0, y.up(baseline), 100, y.up(baseline), "baseline", "dashed"))
+    segments += path([(0.0, y.up(decode_speed(low, cycle))), (100.0, y.up(decode_speed(high, cycle)))], "s1", "thick")
+    needed, even = row["break_even"][0], _even(row)
+    band = Box(x.across(even[0]), 0, round(x.across(even[1]) - x.across(even[0]), 2), 100, "baseline", faint=True)
+    dots = [Dot(*at, "s1", tip_of(row), whiskers=cross(x, accepted, y, row["decode_speed"], "s1"))]
+    if low <= needed <= high:
+        tip = f"break-even {length(needed)}: as fast as the best launch without"
+        dots.append(Dot(x.across(needed), y.up(baseline), "baseline", tip, "diamond"))
+    words = [Words(100, y.up(target), f"{target:g} tok/s", "end", dy=-5, tone="muted") for target in targets]
+    plot = Plot(
+        f"what-if-{index}", f"{row['label']} at {row['level']}", "",
+        Axis("accept length (tokens per verify)", x.x_ticks(8)),
+        Axis("decode speed, one request (tok/s)", y.y_ticks()), 300,
+        boxes=(band,), segments=tuple(segments), dots=tuple(dots), words=tuple(words),
+        keys=(
+            Key("speed at this cycle", "s1", "line"), Key("measured", "s1"),
+            Key("best launch without", "baseline", "dashed"),
+            Key("break-even with its interval", "baseline", "diamond"),
+            *([Key("wanted speeds", "muted", "dotted")] if targets else []),
+        ),
+    )  # fmt: skip
+    return Curve(
+        f"{row['label']} · {row['level']}", cycle, baseline, accepted[0], even, low, high, top,
+        _said(accepted[0], cycle, baseline, even), tuple(targets), plot,
+    )  # fmt: skip
+
+
+def _even(row: Row) -> tuple[float, float]:
+    """Return the accept lengths between which the verdict is open: accept length / speedup, for its ends."""
+    accepted, (gain, low, high) = row["accept_length"][0], row["speedup"]
+    return accepted / (high or gain), accepted / (low or gain)
+
+
+def _said(accepted: float, cycle: float, baseline: float, even: tuple[float, float]) -> str:
+    """Return what the script says as the slider moves, for the measured accept length."""
+    speed = decode_speed(accepted, cycle)
+    low, high = even
+    verdict = (
+        "speculation pays" if accepted > high else "speculation does not pay" if accepted < low else "too close to call"
+    )
+    return (
+        f"Accept length {length(accepted)} gives {number(speed)} tok/s, {speed / baseline:.2f} × the best launch "
+        f"without: {verdict}."
+    )
