@@ -10,6 +10,7 @@ from typing import Any
 from spectune.export import secret_values
 from spectune.report.blotting import blotted
 from spectune.search.records import TrialRecord
+from spectune.search.why import break_even_of
 from spectune.space import SearchSpace
 
 Row = Mapping[str, Any]
@@ -85,6 +86,19 @@ class Material:
         """Id of the candidate to run."""
         found = self.told["recommended"]
         return found and str(found["candidate_id"])
+
+    @cached_property
+    def why(self) -> Row:
+        """What the study says about whether speculation pays and why not more: a `BreakEvenOfStudy`, as JSON."""
+        return dict(blotted(break_even_of(self.records, self.space).to_json(), self.secrets))
+
+    @cached_property
+    def contradictions(self) -> Mapping[tuple[str, str], Sequence[str]]:
+        """Figures that do not fit together, by candidate and level, in sentences."""
+        whole = [row for row in self.why["rows"] if row["prompt_class"] is None]
+        return {
+            (row["candidate_id"], row["level"]): [found["words"] for found in row["contradictions"]] for row in whole
+        }
 
     @cached_property
     def focus(self) -> str | None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from spectune.analysis.measurement import LevelMeasurement
 from spectune.engines.protocol import LaunchCommand, Mismatch
+from spectune.search import Stop, summarise
 from spectune.search.records import Role, Seconds, Status, TrialRecord
 from spectune.serving import Failure, FailureClass
-from spectune.space import Candidate
+from spectune.space import Candidate, SearchSpace, parse_space
 
 ENVIRONMENT = {
     "schema": 1,
@@ -18,14 +20,36 @@ ENVIRONMENT = {
     "libraries": {"optuna": "5.0"},
     "gpus": 0,
 }
-SPACE = "schema: 1\nname: sample\nengine: {kind: sglang, env: {HF_TOKEN: hf-very-secret}}\n"
-SENTENCE = (
-    "Speculate: EAGLE3 strong 3,1,4 gives 1.66 × at c1 (1.58–1.74) of the best configuration without speculation."
-)
+SPACE = """
+schema: 1
+name: sample
+engine: {kind: sglang, gpus: 8, args: {model-path: /models/target}}
+search:
+  speculative-algorithm: [none, EAGLE3]
+  speculative-draft-model-path: ["runtime:drafter-strong", "runtime:drafter-weak"]
+  speculative-num-steps: {from: 1, to: 7}
+  speculative-eagle-topk: [1]
+  speculative-num-draft-tokens: {from: 2, to: 8}
+  page-size: [1, 16]
+forbid: [{speculative-num-steps: ">5", page-size: 16}]
+workload: {prompts: builtin:tiny, output_tokens: 128, levels: [{concurrency: 1}, {concurrency: 8}]}
+objectives: [{maximize: decode_speed, level: c1}, {maximize: output_throughput, level: c8}]
+targets: {decode_speed: [500, 900]}
+budget: {trials: 12}
+"""
+ENGINE = "SGLang 0.5.23 on the CPU reference runtime"
 LOG = """Traceback (most recent call last):
   File "eagle.py", line 3
 RuntimeError: selected index k out of range"""
 LEVELS = {"c1": 1.0, "c8": 5.0}
+
+
+def space(**changes: str) -> SearchSpace:
+    """The sample space with lines of it replaced: `targets="{decode_speed: [120]}"`."""
+    lines = SPACE.splitlines()
+    for key, value in changes.items():
+        lines = [f"{key}: {value}" if line.startswith(f"{key}:") else line for line in lines]
+    return parse_space("\n".join(lines), Path("space.yaml"))
 
 
 def triple(value: float, share: float = 0.02) -> list[float]:
@@ -48,7 +72,8 @@ def candidate(steps: int, drafter: str = "runtime:drafter-strong", **more: Any) 
 def measurement(level: str, speed: float, accepted: float, steps: int, notes: tuple[str, ...] = ()) -> LevelMeasurement:
     data = {
         "level": level, "n_requests": 40, "failed": 0, "accept_length": triple(accepted),
-        "accept_length_by_class": {"code": triple(accepted * 1.1), "prose": triple(accepted * 0.9)},
+        "accept_length_by_class": {"code": triple(accepted * 1.1), "prose": triple(accepted * 0.9)} if steps else {},
+        "requests_by_class": {"code": 20, "prose": 20},
         "per_position": [((accepted - 1) / steps) ** (0.5 * i) for i in range(1, steps + 1)] if steps else [],
         "cycle_ms": triple(1000 * accepted / speed), "inter_chunk_ms": 1000 * accepted / speed,
         "decode_speed": triple(speed), "output_throughput": triple(speed * LEVELS[level]),
@@ -95,59 +120,11 @@ def failed(trial: int, of: Candidate, excerpt: str = "RuntimeError: selected ind
     return record(trial, of, status=Status.FAILED, failure=failure)
 
 
-def summary(records: list[TrialRecord], **changes: Any) -> dict[str, Any]:
-    """What `spectune.search` writes, for records with one launch per candidate."""
-    good = [r for r in records if r.status is Status.OK and r.levels]
-    base = next((r for r in good if not r.candidate.speculative), None)
-    rows, baselines = [], []
-    for one in good:
-        for at in one.levels:
-            data = at.to_json()
-            row: dict[str, Any] = {
-                "candidate_id": one.candidate.candidate_id, "label": one.candidate.label, "trials": [one.trial],
-                "num_steps": one.candidate.num_steps, "level": at.level, "confirmed": one.trial == 2,
-                "same_mode_ratio": None, "speedup": None, "break_even": None, "verdict": None,
-            }  # fmt: skip
-            if not one.candidate.speculative:
-                speeds = {name: data[name] for name in ("decode_speed", "output_throughput")}
-                baselines.append({"trial": one.trial, "level": at.level, **speeds})
-            elif base is not None:
-                reference = next(x for x in base.levels if x.level == at.level)
-                gain = at.decode_speed.est / reference.decode_speed.est
-                row |= {"speedup": triple(gain, 0.05), "break_even": triple(at.accept_length.est / gain, 0.05)}
-                row["verdict"] = "pays" if gain > 1.05 else "loses" if gain < 0.95 else "unclear"
-            names = ("accept_length", "cycle_ms", "decode_speed", "output_throughput")
-            rows.append({**row, "class": "all", **{name: data[name] for name in names}})
-            if one.candidate.speculative:
-                for name, lengths in data["accept_length_by_class"].items():
-                    rows.append({**row, "class": name, "accept_length": lengths})
-    ranked = sorted(good, key=lambda r: -r.levels[0].decode_speed.est)
-    best = ranked[0] if ranked else None
-    seconds = {
-        name: 33.5 * len(records) * share
-        for name, share in (("startup", 0.3), ("checking", 0.06), ("measuring", 0.6), ("shutdown", 0.03))
-    }
-    return {
-        "schema": 1, "study": "sample", "simulated": False, "engine": "SGLang 0.5.23 on the CPU reference runtime",
-        "finished": True, "verdict": "speculation" if base and best is not base else "undecided",
-        "sentence": SENTENCE,
-        "words": ["c1: speculation pays"], "detectable_effect": 0.041 if base else None,
-        "recommended": best and {
-            "trial": best.trial, "candidate_id": best.candidate.candidate_id, "label": best.candidate.label,
-            "argv": list(best.command.argv), "env": dict(best.command.env), "unset": list(best.command.unset),
-        },
-        "pareto": [r.trial for r in ranked[:3]], "baselines": baselines, "candidates": rows,
-        "failures": {"unsupported": n} if (n := sum(r.failure is not None for r in records)) else {},
-        "suspect": sum(r.status is Status.SUSPECT for r in records),
-        "stop": {"reason": "the budget of 12 launches is used up", "figure": 12},
-        "objectives": [
-            {"metric": "decode_speed", "direction": "maximize", "level": "c1"},
-            {"metric": "output_throughput", "direction": "maximize", "level": "c8"},
-        ],
-        "targets": {"decode_speed": [500.0, 900.0]},
-        "seconds": {**seconds, "own": 33.5 * len(records) * 0.01, "total": 33.5 * len(records)},
-        **changes,
-    }  # fmt: skip
+def summary(records: list[TrialRecord], space_: SearchSpace | None = None, **changes: Any) -> dict[str, Any]:
+    """What a search of the sample space sums these records up to."""
+    stop = Stop("the budget of 12 launches is used up", 12.0)
+    made = summarise(records, space_ or space(), stop, name="sample", engine=ENGINE)
+    return {**made, **changes}
 
 
 def lively() -> list[TrialRecord]:

@@ -72,6 +72,17 @@
     const [cycle, baseline, top] = ["cycle", "baseline", "top"].map((name) => Number(curve.dataset[name]));
     const [low, high] = curve.dataset.even.split(" ").map(Number);
     const targets = curve.dataset.targets.split(" ").filter(Boolean).map(Number);
+    const best = curve.dataset.best.split(" ").filter(Boolean).map((point) => {
+      const [tau, speed, settings] = point.split(":");
+      return { tau: Number(tau), speed: Number(speed), settings };
+    });
+    // Between two predictions: the speed on the line between them, the settings of the nearer one.
+    const bestAt = (tau) => {
+      const after = best.find((point) => point.tau >= tau) ?? best.at(-1);
+      const before = best.findLast((point) => point.tau <= tau) ?? best[0];
+      const share = after.tau > before.tau ? (tau - before.tau) / (after.tau - before.tau) : 0;
+      return { speed: before.speed + share * (after.speed - before.speed), settings: (share < 0.5 ? before : after).settings };
+    };
     const probe = svg("use", { href: "#mark-circle", class: "accent open probe" });
     const stem = svg("line", { class: "thin accent", y2: "100%" });
     const place = (tau) => {
@@ -91,7 +102,12 @@
       const verdict = tau > high ? "speculation pays" : tau < low ? "speculation does not pay" : "too close to call";
       const reached = targets.filter((target) => speed >= target);
       const wanted = targets.length ? ` ${reached.length ? `${reached.join(" and ")} tok/s reached.` : "No wanted speed is reached."}` : "";
-      said.textContent = `Accept length ${tau.toFixed(2)} gives ${rounded(speed)} tok/s, ${(speed / baseline).toFixed(2)} × the best launch without: ${verdict}.${wanted}`;
+      let suited = "";
+      if (best.length) {
+        const { speed: most, settings } = bestAt(tau);
+        suited = ` With the steps that suit such a drafter best (${settings}): ${rounded(most)} tok/s.`;
+      }
+      said.textContent = `Accept length ${tau.toFixed(2)} gives ${rounded(speed)} tok/s, ${(speed / baseline).toFixed(2)} × the best launch without: ${verdict}.${wanted}${suited}`;
     });
   }
   const choice = document.getElementById("what-if-choice");

@@ -5,6 +5,7 @@ from __future__ import annotations
 from spectune.report.material import Material
 from spectune.report.sections.acceptance import acceptance
 from spectune.report.sections.break_even import break_even
+from spectune.report.sections.effects import effects
 from spectune.report.sections.failures import failures
 from spectune.report.sections.figures import figures
 from spectune.report.sections.launches import launches
@@ -16,10 +17,11 @@ from spectune.report.sections.search import search
 from spectune.report.sections.section import Section
 from spectune.report.sections.trade_off import trade_off
 from spectune.report.sections.verdict import decision, verdict
+from spectune.report.sections.why import why
 
 _ALL = (
-    verdict, launches_to_run, trade_off, break_even, load, acceptance, search, failures, launches, machine, figures,
-    method,
+    verdict, launches_to_run, trade_off, break_even, why, load, acceptance, effects, search, failures, launches,
+    machine, figures, method,
 )  # fmt: skip
 
 __all__ = ["Section", "decision", "sections"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from spectune.report.material import Material, Row
 from spectune.report.plots import Axis, Dot, Key, Plot, RowName, Rows, Scale, Segment, span, tip_of
+from spectune.report.sections.predicted import Predicted, predicted
 from spectune.report.sections.section import Section
 from spectune.report.sections.what_if import Curve, curves
 from spectune.report.wording import NOTHING, close_interval, count, estimate, length, number, times
@@ -40,6 +41,7 @@ class BreakEven:
     """The section."""
 
     curves: tuple[Curve, ...]
+    predicted: Predicted | None
     plot: Plot | None
     rows: tuple[BreakEvenRow, ...]
 
@@ -50,7 +52,7 @@ def break_even(material: Material) -> Section:
     ranked = sorted(speculating, key=lambda row: (row["speedup"] is None, -(row["speedup"] or [0.0])[0]))
     targets = material.space.targets.decode_speed
     rows = tuple(_row(row, material, targets) for row in ranked)
-    return Section("break-even", "Break-even", BreakEven(curves(material), _plot(ranked), rows))
+    return Section("break-even", "Break-even", BreakEven(curves(material), predicted(material), _plot(ranked), rows))
 
 
 def _row(row: Row, material: Material, targets: Iterable[float]) -> BreakEvenRow:
@@ -61,6 +63,7 @@ def _row(row: Row, material: Material, targets: Iterable[float]) -> BreakEvenRow
     if steps:
         details.append(f"{count(steps, 'step')} can give {steps + 1} at most")
     details += [_target(target, cycle[0], accepted[0], steps) for target in targets]
+    details += material.contradictions.get((row["candidate_id"], row["level"]), ())
     verdict = str(row["verdict"])
     return BreakEvenRow(
         label=row["label"],

@@ -43,8 +43,10 @@ def load(material: Material) -> Section | None:
     """Return speed by load; None where a single level was measured."""
     if len(material.levels) < 2:
         return None
-    words = tuple(_sentence(row) for level in material.levels if (row := material.row(material.focus, level)))
-    return Section("load", "Speed by load", Load(words, _plot(material), tuple(open_levels(material))))
+    words = [_sentence(row) for level in material.levels if (row := material.row(material.focus, level))]
+    limit = material.why["load_limit"]
+    words += [] if limit is None else [limit["words"]]
+    return Section("load", "Speed by load", Load(tuple(words), _plot(material), tuple(open_levels(material))))
 
 
 def open_levels(material: Material) -> Sequence[OpenLevel]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from spectune.analysis.break_even import decode_speed
@@ -29,6 +29,8 @@ class Curve:
         top: Highest speed of the chart, tok/s.
         words: What holds at the measured accept length; the script says the same of the slider's.
         targets: Wanted speeds, tok/s.
+        best: (accept length, speed, settings) of the fastest steps, top-k and draft tokens for such a drafter, by the
+            study's fit; empty where it was not predicted.
         plot: The chart.
     """
 
@@ -42,6 +44,7 @@ class Curve:
     top: float
     words: str
     targets: tuple[float, ...]
+    best: tuple[tuple[float, float, str], ...]
     plot: Plot
 
     @property
@@ -59,19 +62,33 @@ def curves(material: Material) -> tuple[Curve, ...]:
     chosen = [row for row in own if row["candidate_id"] == material.focus]
     chosen += [row for row in ranked if row["candidate_id"] != material.focus]
     targets = material.space.targets.decode_speed
-    return tuple(_curve(number, row, tuple(targets)) for number, row in enumerate(chosen[:MOST_CURVES]))
+    return tuple(
+        _curve(number, row, tuple(targets), tuple(_best(material, row)))
+        for number, row in enumerate(chosen[:MOST_CURVES])
+    )
 
 
-def _curve(index: int, row: Row, targets: Sequence[float]) -> Curve:
+def _best(material: Material, row: Row) -> Iterator[tuple[float, float, str]]:
+    """Yield what a drafter of each quality would give with the settings that suit it best."""
+    predicted = material.why["what_if"]
+    if predicted is None or (predicted["candidate_id"], predicted["level"]) != (row["candidate_id"], row["level"]):
+        return
+    for point in predicted["by_accept_length"]:
+        settings = (point[f"best_{name}"] for name in ("num_steps", "eagle_topk", "num_draft_tokens"))
+        yield point["accept_length"], point["best_speed"], ",".join(map(str, settings))
+
+
+def _curve(index: int, row: Row, targets: Sequence[float], best: Sequence[tuple[float, float, str]]) -> Curve:
     accepted, cycle, baseline = row["accept_length"], row["cycle_ms"][0], row["baseline_speed"]
     bound = row["num_steps"] + 1.0 if row["num_steps"] else None
     low, high = 1.0, bound or max(accepted[0], row["break_even"][0]) + 1.0
-    top = Scale.over([decode_speed(high, cycle), baseline, *targets], holding=(0.0,)).high
+    top = Scale.over([decode_speed(high, cycle), baseline, *targets, *(b[1] for b in best)], holding=(0.0,)).high
     x, y = Scale(low, high), Scale(0.0, top)
     at = (x.across(accepted[0]), y.up(decode_speed(accepted[0], cycle)))
     segments = [Segment(0, y.up(target), 100, y.up(target), "muted", "dotted") for target in targets]
     segments.append(Segment(0, y.up(baseline), 100, y.up(baseline), "baseline", "dashed"))
     segments += path([(0.0, y.up(decode_speed(low, cycle))), (100.0, y.up(decode_speed(high, cycle)))], "s1", "thick")
+    segments += path([(x.across(length_), y.up(speed)) for length_, speed, _ in best], "s2", "dashed")
     needed, even = row["break_even"][0], _even(row)
     band = Box(x.across(even[0]), 0, round(x.across(even[1]) - x.across(even[0]), 2), 100, "baseline", faint=True)
     dots = [Dot(*at, "s1", tip_of(row), whiskers=cross(x, accepted, y, row["decode_speed"], "s1"))]
@@ -88,12 +105,13 @@ def _curve(index: int, row: Row, targets: Sequence[float]) -> Curve:
             Key("speed at this cycle", "s1", "line"), Key("measured", "s1"),
             Key("best launch without", "baseline", "dashed"),
             Key("break-even with its interval", "baseline", "diamond"),
+            *([Key("with the steps that suit such a drafter best (predicted)", "s2", "dashed")] if best else []),
             *([Key("wanted speeds", "muted", "dotted")] if targets else []),
         ),
     )  # fmt: skip
     return Curve(
         f"{row['label']} · {row['level']}", cycle, baseline, accepted[0], even, low, high, top,
-        _said(accepted[0], cycle, baseline, even), tuple(targets), plot,
+        _said(accepted[0], cycle, baseline, even), tuple(targets), tuple(best), plot,
     )  # fmt: skip
 
 

@@ -1,0 +1,89 @@
+"""What each searched parameter does to the objectives, as far as the launches tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from spectune.report.material import Material, Row
+from spectune.report.plots import Axis, Dot, Key, Plot, RowName, Rows, Scale, Segment, span
+from spectune.report.sections.section import Section
+from spectune.report.wording import plain
+
+MOST_ROWS = 16
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class EffectRow:
+    """One value of a parameter against that of the best candidate."""
+
+    parameter: str
+    change: str
+    objective: str
+    says: str
+
+
+@dataclass(frozen=True)
+class Effects:
+    """A chart per objective, and all effects as a table."""
+
+    plots: tuple[Plot, ...]
+    rows: tuple[EffectRow, ...]
+
+
+def effects(material: Material) -> Section | None:
+    """Return what parameters do; None where the study has too few launches to tell."""
+    told: Sequence[Row] = material.told.get("effects") or ()
+    if not told:
+        return None
+    directions = {(o.metric, o.level): o.direction for o in material.space.objectives}
+    plots = []
+    for number, ((metric, level), direction) in enumerate(directions.items()):
+        own = [one for one in told if (one["objective"], one["level"]) == (metric, level)]
+        plots += _plot(f"effects-{number}", f"On {metric.replace('_', ' ')} at {level}", own, direction)
+    rows = tuple(
+        EffectRow(
+            one["parameter"], _change(one), f"{one['objective'].replace('_', ' ')} at {one['level']}", one["says"],
+        )
+        for one in told
+    )  # fmt: skip
+    return Section("effects", "What each parameter does", Effects(tuple(plots), rows))
+
+
+def _plot(name: str, title: str, told: Iterable[Row], direction: str) -> Iterator[Plot]:
+    """Yield the strongest effects on one objective; nothing where none is known."""
+    known = [one for one in told if not one["says"].startswith(UNKNOWN)]
+    ranked = sorted(known, key=lambda one: -abs(one["effect"][0]))[:MOST_ROWS]
+    if not ranked:
+        return
+    x = Scale.over((100.0 * end for one in ranked for end in one["effect"] if end is not None), holding=(0.0,))
+    x = Scale(min(x.low, -1.0), max(x.high, 1.0))
+    lines = Rows(len(ranked))
+    dots, names = [], []
+    for index, one in enumerate(ranked):
+        at, tone = lines.at(index), _tone(one, direction)
+        triple = [None if end is None else 100.0 * end for end in one["effect"]]
+        tip = f"{one['parameter']}: {_change(one)}\n{one['says']}"
+        dots.append(Dot(x.across(100.0 * one["effect"][0]), at, tone, tip, whiskers=span(x, triple, at, tone)))
+        names.append(RowName(at, f"{one['parameter']}: {_change(one)}"))
+    yield Plot(
+        name, title,
+        "What changing one value in the best candidate does, all else equal, with 95 % intervals. Strongest first.",
+        Axis("change (%)", x.x_ticks()), Axis(), lines.height,
+        segments=(Segment(x.across(0.0), 0, x.across(0.0), 100, "text", "dashed"),), dots=tuple(dots),
+        rows=tuple(names),
+        keys=(Key("better", "good"), Key("worse", "bad"), Key("not told from nothing", "muted")),
+    )  # fmt: skip
+
+
+def _change(one: Row) -> str:
+    return f"{plain(one['value'])} instead of {plain(one['against'])}"
+
+
+def _tone(one: Row, direction: str) -> str:
+    """Return whether the whole interval is better, worse, or neither."""
+    _, low, high = one["effect"]
+    if low is None or high is None or low <= 0.0 <= high:
+        return "muted"
+    return "good" if (low > 0.0) == (direction == "maximize") else "bad"
