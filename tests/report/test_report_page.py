@@ -1,22 +1,32 @@
-import json
+"""The report as text: what it says, and that nothing in a study can make it say or do anything else."""
+
+from __future__ import annotations
+
+import dataclasses
 import re
 
-import plotly.graph_objects as go
 import pytest
 from report_page import Page
-from report_samples import ENVIRONMENT, LEVELS, SPACE, candidate, failed, lively, record, summary
+from report_samples import ENVIRONMENT, LEVELS, candidate, failed, lively, record, space, summary
 
+from spectune.engines.protocol import Effective
 from spectune.machine import Difference
 from spectune.report import write_report
-from spectune.report.render import embedded_json
-from spectune.search.records import Status
+from spectune.report.blotting import blotted_yaml
+from spectune.search.reached import Reached
+from spectune.search.records import Role, Seconds, Status
 
-HOSTILE = "</script><script>alert(1)</script> \"'\n<img src=x onerror=alert(2)> <!-- {{ 7*7 }} &amp; \u2028"
+HOSTILE = "</script><script>alert(1)</script> \"'\n<img src=x onerror=alert(2)> <!-- {{ 7*7 }} &amp; \u2028 `$(id)`"
+EFFECT = {
+    "parameter": "page-size", "value": 16, "against": 1, "objective": "decode_speed", "level": "c1",
+    "effect": [-0.03, -0.05, -0.01], "says": "-3.0% (-5.0% to -1.0%)",
+}  # fmt: skip
 
 
-def page_of(tmp_path, records, environment=ENVIRONMENT, space=SPACE, **changes):
-    path = write_report(summary(records, **changes), records, environment, space, tmp_path / "report.html")
-    return Page(path.read_text())
+def page_of(tmp_path, records, environment=ENVIRONMENT, within=None, **changes):
+    studied = within or space()
+    told = summary(records, studied, **changes)
+    return Page(write_report(told, records, environment, studied, tmp_path / "report.html").read_text())
 
 
 @pytest.fixture(scope="module")
@@ -24,21 +34,21 @@ def page(tmp_path_factory):
     return page_of(tmp_path_factory.mktemp("report"), lively())
 
 
-def test_the_folder_is_made_and_the_file_is_small(tmp_path):
-    path = write_report(summary(lively()), lively(), {}, "", tmp_path / "reports" / "sample.html")
+def test_the_folder_is_made(tmp_path):
+    path = write_report(summary(lively()), lively(), {}, space(), tmp_path / "reports" / "sample.html")
     assert path == tmp_path / "reports" / "sample.html"
-    assert path.stat().st_size < 6_000_000
 
 
 def test_verdict_marks_and_caveats_are_told(page):
-    assert "Speculate: EAGLE3 strong 3,1,4 gives 1.66 × at c1" in page.text
+    assert "Speculate: EAGLE3 strong 3,1,4 gives 1.66 × the decode speed at c1" in page.text
     assert "measured on the CPU reference runtime" in page.text
     assert "Method and caveats" in page.text
     assert "the budget of 12 launches is used up (12)" in page.text
 
 
-def test_a_simulated_study_says_so(tmp_path):
-    assert "SIMULATED" in page_of(tmp_path, lively(), simulated=True).text
+def test_a_simulated_study_says_so_on_top(tmp_path):
+    text = page_of(tmp_path, lively(), simulated=True).text
+    assert "SIMULATED" in text[: text.index("Recommended launch")]
 
 
 def test_an_unfinished_study_says_so(tmp_path):
@@ -47,19 +57,24 @@ def test_an_unfinished_study_says_so(tmp_path):
     assert "not come to its end" in text
 
 
-def test_the_command_can_be_pasted_and_holds_neither_ports_of_the_trial_nor_secrets(page):
+def test_commands_can_be_pasted_and_hold_neither_ports_of_the_trial_nor_secrets(page):
     assert "env -u NCCL_PROTO NCCL_ALGO=allreduce:ring \\ python3 -m sglang.launch_server" in page.text
     assert "--host 127.0.0.1 --port 30000" in page.text
     assert "29501" not in page.text
     assert "Left out because it holds a secret, set it yourself: HF_TOKEN." in page.text
 
 
+def test_every_launch_that_nothing_beats_has_a_command(page):
+    copied = [value for _, name, value in page.attributes if name == "data-copy"]
+    assert copied == ["command-2", "command-3"]
+
+
 def test_secrets_are_blotted_out_wherever_they_turn_up(tmp_path):
     records = [*lively(), failed(9, candidate(4), "server_args(token='hf-very-secret')")]
-    path = write_report(summary(records), records, ENVIRONMENT, SPACE, tmp_path / "report.html")
-    content = path.read_text()
-    assert "hf-very-secret" not in content
-    assert "HF_TOKEN: •••" in content
+    path = write_report(summary(records), records, ENVIRONMENT, space(), tmp_path / "report.html")
+    assert "hf-very-secret" not in path.read_text()
+    assert "token=&#39;•••&#39;" in path.read_text()
+    assert blotted_yaml("a: {HF_TOKEN: hf-x, b: [c]}") == "a: {HF_TOKEN: •••, b: [c]}"
 
 
 def test_break_even_is_written_out_as_arithmetic(page):
@@ -72,131 +87,35 @@ def test_break_even_is_written_out_as_arithmetic(page):
 
 def test_the_field_case_retold(tmp_path):
     base, tried = record(0, candidate(0), (82.0, 40.0)), record(1, candidate(2), (60.0, 30.0), 2.0)
-    text = page_of(tmp_path, [base, tried], targets={"decode_speed": [120.0]}).text
+    text = page_of(tmp_path, [base, tried], within=space(targets="{decode_speed: [120]}")).text
     assert "82.00 tok/s × 33.33 ms = 2.73" in text
     assert "0.73 ×" in text
     assert "120 tok/s needs 4.00 (out of reach)" in text
+    assert "Do not speculate" in text
 
 
-def test_failed_and_suspect_launches_are_explained(page):
-    assert "unsupported : the draft tree is too small: RuntimeError: selected index k out of range" in page.text
+def test_the_way_from_the_baseline_to_the_candidate_is_drawn(page):
+    assert "no speculation: 2.26 ms, 442 tok/s" in page.text
+    assert "drafts that are rejected: 3.39 tokens of 4 come out: +0.21 ms" in page.text
+    assert "this candidate: 1.36 ms, 733 tok/s" in page.text
+    assert "Next, cheapest first" in page.text
+
+
+def test_failures_are_grouped_with_their_log(page):
+    assert "unsupported 1" in page.text
+    assert "the draft tree is too small: RuntimeError: selected index k out of range" in page.text
     assert "Log excerpt of trial 7" in page.text
-    assert "asked for 5, the engine reports 3" in page.text
 
 
-def test_accept_length_by_kind_of_prompt(page):
+def test_the_worst_kind_of_prompt_is_named(page):
+    assert "c1: prose prompts gain least: accept length 3.05" in page.text
     assert "Accept length by kind of prompt" in page.text
-    assert "3.73" in page.text
 
 
-def test_nothing_is_loaded_from_anywhere(page):
-    assert set(page.loads) <= {"#content", "data:,"}
-    assert not {"link rel=stylesheet", "iframe", "object", "embed", "img"} & set(page.tags)
-    assert any("default-src 'none'" in value for _, _, value in page.attributes)
-
-
-def test_headings_tables_and_controls_are_labelled(page):
-    assert page.tags.count("h1") == 1
-    assert ("html", "lang", "en") in page.attributes
-    ids = {value for _, name, value in page.attributes if name == "id"}
-    for _, name, value in page.attributes:
-        if name in {"aria-labelledby", "aria-describedby", "data-copy"}:
-            assert value in ids
-    assert page.tags.count("th") > page.tags.count("table")
-
-
-def test_plotly_is_inlined_once_and_every_chart_is_valid(page):
-    assert sum("plotly.js v" in script for script in page.scripts) == 1
-    assert set(page.figures) == {"objectives", "trade-off", "break-even", "acceptance"}
-    for figure in page.figures.values():
-        go.Figure(json.loads(re.sub(r"var\(--[\w-]+\)", "red", json.dumps(figure))))
-
-
-def test_charts_show_intervals_baselines_and_the_pareto_front(page):
-    names = {trace.get("name") for trace in page.figures["objectives"]["data"]}
-    assert {"Pareto front", "without speculation", "beaten in both"} <= names
-    trade_off = page.figures["trade-off"]["data"]
-    assert any(trace["marker"]["symbol"].startswith("diamond") for trace in trade_off if "symbol" in trace["marker"])
-    assert all(len(trace["x"]) == len(LEVELS) for trace in trade_off if trace["mode"].startswith("lines"))
-    measured = next(
-        trace for trace in page.figures["break-even"]["data"] if trace.get("name") == "measured accept length"
-    )
-    assert measured["error_x"]["array"][0] > 0
-
-
-def test_one_objective_needs_no_plot_of_two(tmp_path):
-    one = [{"metric": "decode_speed", "direction": "maximize", "level": "c1"}]
-    assert "objectives" not in page_of(tmp_path, lively(), objectives=one).figures
-
-
-@pytest.mark.parametrize(
-    "records",
-    [
-        [],
-        [record(0, candidate(0), (442.0, 261.0))],
-        [record(0, candidate(3), (442.0, 261.0), 3.0)],
-        [failed(0, candidate(0)), failed(1, candidate(3))],
-        [failed(0, candidate(0)), record(1, candidate(3), (733.0, 334.0), 3.4)],
-        [record(0, candidate(3), status=Status.SUSPECT)],
-    ],
-    ids=[
-        "nothing",
-        "one baseline",
-        "one candidate",
-        "failures only",
-        "no finished baseline",
-        "suspect without figures",
-    ],
-)
-def test_little_is_reported_as_well(records, tmp_path):
-    page = page_of(tmp_path, records, environment={}, space="not: [yaml")
-    assert "All launches" in page.text
-    assert ("Nothing can be recommended" in page.text) == (not any(r.levels for r in records))
-
-
-def test_unknown_ends_of_intervals_are_left_out(tmp_path):
-    told = summary(lively())
-    for row in told["candidates"]:
-        row["output_throughput"] = [row["accept_length"][0], None, None]
-        row["speedup"] = row["speedup"] and [1.2, None, None]
-    path = write_report(told, lively(), {}, SPACE, tmp_path / "report.html")
-    assert "NaN" not in json.dumps(Page(path.read_text()).figures)
-
-
-def test_hostile_text_is_text_everywhere(tmp_path):
-    hostile = candidate(3, HOSTILE, **{"env.X": HOSTILE})
-    records = [
-        record(0, candidate(0), (442.0, 261.0)),
-        record(1, hostile, (700.0, 300.0), 3.2, why=HOSTILE),
-        failed(2, candidate(2), HOSTILE),
-    ]
-    told = summary(records, sentence=HOSTILE, words=[HOSTILE], engine=HOSTILE, study=HOSTILE)
-    told["recommended"]["argv"].append(HOSTILE)
-    for row in told["candidates"]:
-        row["class"] = HOSTILE if row["class"] == "prose" else row["class"]
-    path = write_report(told, records, {HOSTILE: HOSTILE}, f"x: |\n  {HOSTILE}", tmp_path / "report.html")
-    page = Page(path.read_text())
-    assert page.tags.count("script") == 3
-    assert "img" not in page.tags
-    assert not any(name.startswith("on") for _, name, _ in page.attributes)
-    assert "{{ 7*7 }}" in page.text
-    drawn = json.dumps(page.figures)
-    assert "<img" not in drawn
-    assert "alert(1)&lt;/" not in drawn
-    assert "&gt;" in drawn
-
-
-def test_json_cannot_end_its_script_element():
-    encoded = embedded_json({"a": "</script><!--&\u2028"})
-    assert not set("<>&\u2028") & set(encoded)
-    assert json.loads(encoded) == {"a": "</script><!--&\u2028"}
-
-
-def test_two_hundred_trials_stay_small_and_quick(tmp_path):
-    records = [record(0, candidate(0), (442.0, 261.0))]
-    records += [record(n, candidate(1 + n % 7, f"drafter-{n}"), (400.0 + n, 200.0 + n), 1.9) for n in range(1, 200)]
-    path = write_report(summary(records), records, ENVIRONMENT, SPACE, tmp_path / "report.html")
-    assert path.stat().st_size < 6_000_000
+def test_what_was_searched_is_counted_and_what_was_not_is_said(page):
+    assert "speculative-num-steps 1 2 2 1 3 2 4 0 5 1 6 1 7 0" in page.text
+    assert "Forbidden by the search space: {speculative-num-steps: >5, page-size: 16}." in page.text
+    assert "9 launches in 5 min 2 s on 8 GPUs: 0.670 GPU-hours, 60% of them measuring." in page.text
 
 
 def test_what_was_learned_and_seen_of_launches_is_shown(tmp_path):
@@ -211,3 +130,160 @@ def test_what_was_learned_and_seen_of_launches_is_shown(tmp_path):
     assert "the machine was not as it was when the study began: gpus.devices.x.power_limit_w" in text
     assert "boot_id" not in text
     assert "Not worth another launch: NCCL_PROTO=LL failed in 2 of 2." in text
+
+
+def test_what_a_launch_really_ran_is_read_back(tmp_path):
+    ran = Effective({"decode": (1, 2, 4)}, 16384, 16, {"attention_backend": "triton"}, {"NCCL_ALGO": "Ring"})
+    reached = (Reached("NCCL_PROTO", "LL", 7, 8), Reached("NCCL_ALGO", None, 8, 8))
+    records = [record(0, candidate(0), (442.0, 261.0), effective=ran, environment_reached=reached), *lively()[8:]]
+    text = page_of(tmp_path, records).text
+    assert "KV cache: 16,384 tokens running requests: 16 at most decode graphs: 1, 2, 4" in text
+    assert "NCCL_PROTO=LL reached 7 of 8 workers" in text
+    assert "NCCL_ALGO unset reached 8 of 8 workers" in text
+    assert "not as asked speculative-num-steps: asked for 5, the engine reports 3" in text
+
+
+def test_rates_that_were_offered_and_achieved_stand_in_a_table(tmp_path):
+    clocked = space(
+        workload="{prompts: builtin:tiny, output_tokens: 128, levels: [{concurrency: 1}, {rate: 8}]}",
+        objectives="[{maximize: decode_speed, level: c1}]",
+    )
+    records = []
+    for one in lively()[:3]:
+        closed, opened = one.levels
+        opened = dataclasses.replace(opened, level="r8", offered_rate=8.0, achieved_rate=6.0)
+        records.append(dataclasses.replace(one, levels=(closed, opened)))
+    assert "r8 8.00 6.00 75%" in page_of(tmp_path, records, within=clocked).text
+
+
+def test_drift_jumps_and_noise_are_told(tmp_path):
+    told = {
+        "drift": {"per_hour": [-0.12, -0.146, -0.092], "corrected": True},
+        "jumps": [{"before": 1, "after": 2, "change": [-0.08, -0.1, -0.06], "causes": ["host.boot_id: a → b"]}],
+        "noise": {"launch_sd": 0.011, "dof": 4.0},
+    }
+    records = [record(n, candidate(0), (442.0 - n, 261.0), role=Role.DRIFT) for n in range(4)]
+    text = page_of(tmp_path, records, **told).text
+    assert "the machine became 12.0% slower in an hour (−14.6 % to −9.2 %); it was taken out of all figures" in text
+    assert "Between trials 1 and 2 its speed jumped by −8.0 %: host.boot_id: a → b." in text
+    assert "Launches of one configuration differ by 1.1%" in text
+    assert "The same configuration again" in text
+
+
+def test_effects_are_shown_when_the_study_knows_any(page, tmp_path):
+    assert "What each parameter does" not in page.text
+    unknown = EFFECT | {"value": 32, "says": "unknown: never varied"}
+    shown = page_of(tmp_path, lively(), effects=[EFFECT, unknown])
+    assert "page-size: 16 instead of 1" in shown.text
+    assert "page-size: 32 instead of 1" not in shown.text  # in the table alone
+    assert "unknown: never varied" in shown.text
+
+
+def test_nothing_is_loaded_from_anywhere(page):
+    links = {value for value in page.loads if not value.startswith("#")}
+    assert links <= {"data:,"}
+    assert not {"link rel=stylesheet", "iframe", "object", "embed", "img"} & set(page.tags)
+    assert any("default-src 'none'" in value for _, _, value in page.attributes)
+
+
+def test_headings_tables_and_controls_are_labelled(page):
+    assert page.tags.count("h1") == 1
+    assert ("html", "lang", "en") in page.attributes
+    ids = [value for _, name, value in page.attributes if name == "id"]
+    assert len(ids) == len(set(ids))
+    for _, name, value in page.attributes:
+        if name in {"aria-labelledby", "aria-describedby", "data-copy", "for"}:
+            assert value in ids
+        if name == "href" and value.startswith("#"):
+            assert value[1:] in ids
+    assert page.tags.count("th") > page.tags.count("table")
+
+
+def test_every_mark_lies_in_its_plot(page):
+    placed = ((name, value) for tag, name, value in page.attributes if tag in {"line", "use", "rect"})
+    places = [float(value[:-1]) for name, value in placed if name in {"x", "y", "x1", "x2", "y1", "y2"} and "%" in value]
+    assert len(places) > 100
+    assert all(0.0 <= place <= 100.0 for place in places)
+
+
+def test_a_point_for_every_candidate_and_level_with_its_intervals(page):
+    tips = [value for _, name, value in page.attributes if name == "data-tip" and value.startswith("EAGLE3 weak 3,1,4")]
+    for level in LEVELS:
+        assert any(f"at {level}\ndecode speed" in tip and "376 tok/s (368 to 384)" in tip or level != "c1" for tip in tips)
+
+
+def test_one_objective_needs_no_plot_of_two(tmp_path):
+    one = space(objectives="[{maximize: decode_speed, level: c1}]")
+    assert "What was searched for" not in page_of(tmp_path, lively(), within=one).text
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [],
+        [record(0, candidate(0), (442.0, 261.0))],
+        [record(0, candidate(3), (442.0, 261.0), 3.0)],
+        [failed(0, candidate(0)), failed(1, candidate(3))],
+        [failed(0, candidate(0)), record(1, candidate(3), (733.0, 334.0), 3.4)],
+        [record(0, candidate(3), status=Status.SUSPECT)],
+        [record(0, candidate(0), seconds=Seconds(0.0, 0.0, 0.0, 0.0))],
+    ],
+    ids=[
+        "nothing",
+        "one baseline",
+        "one candidate",
+        "failures only",
+        "no finished baseline",
+        "suspect without figures",
+        "no time at all",
+    ],
+)
+def test_little_is_reported_as_well(records, tmp_path):
+    page = page_of(tmp_path, records, environment={})
+    assert "All launches" in page.text
+    assert ("Nothing can be recommended" in page.text) == (not any(r.levels for r in records))
+
+
+def test_without_a_baseline_no_break_even_is_claimed(tmp_path):
+    text = page_of(tmp_path, [failed(0, candidate(0)), record(1, candidate(3), (733.0, 334.0), 3.4)]).text
+    assert "no baseline" in text
+    assert "Why not faster" not in text
+    assert "What if the drafter were better?" not in text
+
+
+def test_unknown_ends_of_intervals_are_left_out(tmp_path):
+    told = summary(lively())
+    for row in told["candidates"]:
+        if row["class"] == "all":
+            row["output_throughput"] = [row["output_throughput"][0], None, None]
+            row["speedup"] = row["speedup"] and [row["speedup"][0], None, None]
+            row["break_even"] = row["break_even"] and [row["break_even"][0], None, None]
+    content = write_report(told, lively(), {}, space(), tmp_path / "report.html").read_text()
+    assert not re.search(r"\b(nan|inf|None)\b", content.split("<body>")[1].split("<script>")[0])
+
+
+def test_hostile_text_is_text_everywhere(tmp_path):
+    hostile = candidate(3, HOSTILE, **{"env.X": HOSTILE})
+    records = [
+        record(0, candidate(0), (442.0, 261.0)),
+        record(1, hostile, (700.0, 300.0), 3.2, why=HOSTILE, notes=(HOSTILE,)),
+        failed(2, candidate(2), HOSTILE),
+    ]
+    told = summary(records, sentence=HOSTILE, words=[HOSTILE], engine=HOSTILE, study=HOSTILE)
+    told["effects"] = [EFFECT | {"parameter": HOSTILE, "value": HOSTILE, "says": HOSTILE}]
+    told["recommended"]["label"] = HOSTILE
+    for row in told["candidates"]:
+        row["class"] = HOSTILE if row["class"] == "prose" else row["class"]
+    path = write_report(told, records, {HOSTILE: HOSTILE}, space(), tmp_path / "report.html")
+    page = Page(path.read_text())
+    assert page.tags.count("script") == 1
+    assert "img" not in page.tags
+    assert not any(name.startswith("on") for _, name, _ in page.attributes)
+    assert "{{ 7*7 }}" in page.text
+
+
+def test_two_hundred_trials_stay_small(tmp_path):
+    records = [record(0, candidate(0), (442.0, 261.0))]
+    records += [record(n, candidate(1 + n % 7, f"drafter-{n}"), (400.0 + n, 200.0 + n), 1.9) for n in range(1, 200)]
+    path = write_report(summary(records), records, ENVIRONMENT, space(), tmp_path / "report.html")
+    assert path.stat().st_size < 3_000_000
