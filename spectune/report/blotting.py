@@ -15,7 +15,7 @@ BLOT = "•••"
 def blotted(value: Any, secrets: Iterable[str]) -> Any:
     """Return JSON data with every secret in any of its strings replaced."""
     ordered = sorted(secrets, key=len, reverse=True)  # a secret may be part of a longer one
-    return _blotted(value, ordered)
+    return _blotted(value, ordered) if ordered else value
 
 
 def _blotted(value: Any, secrets: list[str]) -> Any:

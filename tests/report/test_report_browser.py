@@ -56,7 +56,10 @@ def test_the_slider_moves_the_probe_and_says_what_it_means(browser, report):
     with opened(browser, report) as it:
         curve = it.page.locator("#what-if-0")
         slider, said, probe = curve.get_by_role("slider"), curve.locator(".said"), curve.locator(".probe")
-        assert said.inner_text() == "Accept length 3.39 gives 733.0 tok/s, 1.66 × the best launch without: speculation pays."
+        assert (
+            said.inner_text()
+            == "Accept length 3.39 gives 733.0 tok/s, 1.66 × the best launch without: speculation pays."
+        )
         before = probe.get_attribute("x")
         slider.focus()
         it.page.keyboard.press("Home")

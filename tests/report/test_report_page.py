@@ -201,7 +201,9 @@ def test_headings_tables_and_controls_are_labelled(page):
 
 def test_every_mark_lies_in_its_plot(page):
     placed = ((name, value) for tag, name, value in page.attributes if tag in {"line", "use", "rect"})
-    places = [float(value[:-1]) for name, value in placed if name in {"x", "y", "x1", "x2", "y1", "y2"} and "%" in value]
+    places = [
+        float(value[:-1]) for name, value in placed if name in {"x", "y", "x1", "x2", "y1", "y2"} and "%" in value
+    ]
     assert len(places) > 100
     assert all(0.0 <= place <= 100.0 for place in places)
 
@@ -209,7 +211,9 @@ def test_every_mark_lies_in_its_plot(page):
 def test_a_point_for_every_candidate_and_level_with_its_intervals(page):
     tips = [value for _, name, value in page.attributes if name == "data-tip" and value.startswith("EAGLE3 weak 3,1,4")]
     for level in LEVELS:
-        assert any(f"at {level}\ndecode speed" in tip and "376 tok/s (368 to 384)" in tip or level != "c1" for tip in tips)
+        assert any(
+            f"at {level}\ndecode speed" in tip and "376 tok/s (368 to 384)" in tip or level != "c1" for tip in tips
+        )
 
 
 def test_one_objective_needs_no_plot_of_two(tmp_path):

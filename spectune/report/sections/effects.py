@@ -38,7 +38,7 @@ def effects(material: Material) -> Section | None:
     if not told:
         return None
     directions = {(o.metric, o.level): o.direction for o in material.space.objectives}
-    plots = []
+    plots: list[Plot] = []
     for number, ((metric, level), direction) in enumerate(directions.items()):
         own = [one for one in told if (one["objective"], one["level"]) == (metric, level)]
         plots += _plot(f"effects-{number}", f"On {metric.replace('_', ' ')} at {level}", own, direction)
