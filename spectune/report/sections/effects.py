@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from spectune.report.material import Material, Row
 from spectune.report.plots import Axis, Dot, Key, Plot, RowName, Rows, Scale, Segment, span
 from spectune.report.sections.section import Section
-from spectune.report.wording import plain
+from spectune.space import text_of
 
 MOST_ROWS = 16
 UNKNOWN = "unknown"
@@ -78,7 +79,11 @@ def _plot(name: str, title: str, told: Iterable[Row], direction: str) -> Iterato
 
 
 def _change(one: Row) -> str:
-    return f"{plain(one['value'])} instead of {plain(one['against'])}"
+    return f"{_value(one['value'])} instead of {_value(one['against'])}"
+
+
+def _value(value: Any) -> str:
+    return text_of(tuple(value) if isinstance(value, list) else value)
 
 
 def _tone(one: Row, direction: str) -> str:
