@@ -95,9 +95,9 @@ def test_the_field_case_retold(tmp_path):
 
 
 def test_the_way_from_the_baseline_to_the_candidate_is_drawn(page):
-    assert "no speculation: 2.26 ms, 442 tok/s" in page.text
-    assert "drafts that are rejected: 3.39 tokens of 4 come out: +0.21 ms" in page.text
-    assert "this candidate: 1.36 ms, 733 tok/s" in page.text
+    assert "2.26 ms (442 tok/s): no speculation" in page.text
+    assert "+0.21 ms (−132 tok/s): drafts that are rejected: 3.39 tokens of 4 come out" in page.text
+    assert "1.36 ms (733 tok/s): this candidate" in page.text
     assert "Next, cheapest first" in page.text
 
 

@@ -87,7 +87,7 @@ def _waterfall(index: int, fall: Row) -> Plot:
         boxes.append(Box(left, at - height / 2, round(right - left, 2), height, tone, _tip(step)))
         if number_ + 1 < len(steps):
             segments.append(Segment(x.across(after), at, x.across(after), rows.at(number_ + 1), "muted", "dotted"))
-        names.append(RowName(at, f"{_name(step, fall)}: {_change(step)}"))
+        names.append(RowName(at, f"{_change(step)}: {_name(step, fall)}"))
         before = after
     return Plot(
         f"waterfall-{index}", f"From no speculation to this candidate, at {fall['level']}",
@@ -104,8 +104,8 @@ def _name(step: Row, fall: Row) -> str:
 
 def _change(step: Row) -> str:
     if step["name"] in ENDS:
-        return f"{number(step['ms'], 3)} ms, {number(step['tok_s'], 3)} tok/s"
-    return f"{_signed(step['ms'])} ms, {_signed(step['tok_s'])} tok/s"
+        return f"{number(step['ms'], 3)} ms ({number(step['tok_s'], 3)} tok/s)"
+    return f"{_signed(step['ms'])} ms ({_signed(step['tok_s'])} tok/s)"
 
 
 def _tip(step: Row) -> str:
