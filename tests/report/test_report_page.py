@@ -14,7 +14,7 @@ from spectune.machine import Difference
 from spectune.report import write_report
 from spectune.report.blotting import blotted_yaml
 from spectune.search.reached import Reached
-from spectune.search.records import Role, Seconds, Status
+from spectune.search.records import Role, Seconds, Status, TrialRecord
 
 HOSTILE = "</script><script>alert(1)</script> \"'\n<img src=x onerror=alert(2)> <!-- {{ 7*7 }} &amp; \u2028 `$(id)`"
 EFFECT = {
@@ -244,6 +244,22 @@ def test_little_is_reported_as_well(records, tmp_path):
     page = page_of(tmp_path, records, environment={})
     assert "All launches" in page.text
     assert ("Nothing can be recommended" in page.text) == (not any(r.levels for r in records))
+
+
+def test_records_of_an_older_spectune_are_reported(tmp_path):
+    older = []
+    for one in lively():
+        data = one.to_json()
+        for name in ("environment_reached", "effective", "notes", "environment_changes"):
+            del data[name]
+        del data["seconds"]["checking"]
+        for level in data["levels"]:
+            for name in ("accept_length_by_context", "requests_by_class", "decode_cycle_ms", "offered_rate"):
+                del level[name]
+        older.append(TrialRecord.from_json(data, "result.json"))
+    text = page_of(tmp_path, older).text
+    assert "Speculate: EAGLE3 strong 3,1,4" in text
+    assert "prose prompts gain least" not in text  # how many requests stood behind a class was not kept
 
 
 def test_without_a_baseline_no_break_even_is_claimed(tmp_path):

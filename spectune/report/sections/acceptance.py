@@ -13,6 +13,8 @@ from spectune.report.sections.section import Section
 from spectune.report.sections.trade_off import highlighted, name_of
 from spectune.report.wording import NOTHING, close_interval, count, length
 
+MOST_CURVES = 8
+
 
 @dataclass(frozen=True)
 class ClassTable:
@@ -60,8 +62,10 @@ def _strata(material: Material, level: str) -> list[Stratum]:
 
 
 def _by_position(material: Material) -> Plot | None:
-    colours = {c: tone for c, tone in highlighted(material, 8).items() if c not in material.baselines}
-    curves = [(candidate, curve) for candidate in colours if (curve := _curve(material, candidate))]
+    ranked = sorted(material.rows, key=lambda row: -(row["speedup"] or [0.0])[0])
+    candidates = dict.fromkeys([*highlighted(material), *(row["candidate_id"] for row in ranked)])
+    curves = [(candidate, curve) for candidate in candidates if (curve := _curve(material, candidate))][:MOST_CURVES]
+    colours = {candidate: f"s{number}" for number, (candidate, _) in enumerate(curves, 1)}
     if not curves:
         return None
     most = max(len(curve) for _, curve in curves)
@@ -112,7 +116,8 @@ def _by_kind(material: Material, level: str, kinds: Sequence[Stratum]) -> Plot |
     line = Segment(x.across(even), 0, x.across(even), 100, "text", "dashed")
     return Plot(
         "kinds", f"By kind of request, at {level}",
-        f"{material.labels[material.focus]}: accept length with 95 % intervals; the line is the break-even.",
+        f"{material.labels[material.focus]} in its last launch: accept length with 95 % intervals; the line is the "
+        "break-even.",
         Axis("accept length (tokens per verify)", x.x_ticks()), Axis(), lines.height,
         segments=(line,), dots=tuple(dots), rows=tuple(names),
         keys=(

@@ -116,9 +116,9 @@ def _curve(index: int, row: Row, targets: Sequence[float], best: Sequence[tuple[
 
 
 def _even(row: Row) -> tuple[float, float]:
-    """Return the accept lengths between which the verdict is open: accept length / speedup, for its ends."""
-    accepted, (gain, low, high) = row["accept_length"][0], row["speedup"]
-    return accepted / (high or gain), accepted / (low or gain)
+    """Return the accept lengths between which the verdict is open."""
+    needed, low, high = row["break_even"]
+    return low or needed, high or needed
 
 
 def _said(accepted: float, cycle: float, baseline: float, even: tuple[float, float]) -> str:
