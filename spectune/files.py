@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,24 @@ def write_whole(path: Path, content: str | bytes, *, executable: bool = False) -
 
 def write_json(path: Path, value: Any) -> None:
     """Write `value` as indented JSON, whole."""
-    write_whole(path, orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    write_whole(path, json_bytes(value))
+
+
+def json_bytes(value: Any) -> bytes:
+    """Return indented JSON that ends in a newline; bytes of a file's name that are no UTF-8 are written as escapes."""
+    options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+    try:
+        return orjson.dumps(value, option=options)
+    except orjson.JSONEncodeError:
+        return orjson.dumps(_encodable(value), option=options)
+
+
+def _encodable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, Mapping):
+        return {_encodable(key): _encodable(inner) for key, inner in value.items()}
+    return [_encodable(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def read_json(path: Path) -> Any:

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from spectune import __version__
+from spectune.cli.streams import open_standard_streams, print_error
 from spectune.errors import SpectuneError
 
 DONE, NO_ANSWER, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -471,10 +472,11 @@ def engine_remove(name: Annotated[str, typer.Argument(help="Which one.")]) -> No
 
 def main() -> None:
     """Run the command line and end the process with its exit code."""
+    open_standard_streams()
     try:
         app(standalone_mode=True)
     except SpectuneError as error:
-        print(f"spectune: {error}", file=sys.stderr)
+        print_error(error)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
@@ -482,5 +484,5 @@ def main() -> None:
         sys.stderr.close()  # the reader of our output left; that is not an error of ours
         sys.exit(DONE)
     except OSError as error:  # the current folder is gone, the output device is full, …
-        print(f"spectune: {error}", file=sys.stderr)
+        print_error(error)
         sys.exit(BAD_INPUT)

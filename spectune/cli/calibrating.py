@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 from spectune.calibration import Checked, calibrate, check
-from spectune.cli.terminal import OUT, PROGRESS, print_json
+from spectune.cli.terminal import PROGRESS, print_json, print_line
 from spectune.errors import SpectuneError
 from spectune.files import write_whole
 from spectune.search import StudyFolder
@@ -39,28 +40,26 @@ def run_calibrate(study: str, *, output: Path | None, as_json: bool) -> int:
         })  # fmt: skip
         return DONE
     origin = "SIMULATED launches" if fitted.simulated else "launches"
-    OUT.print(f"{path}: fitted to {fitted.launches} {origin} of {folder.name}", markup=False, soft_wrap=True)
+    print_line(f"{path}: fitted to {fitted.launches} {origin} of {folder.name}")
     _print_errors(errors)
     for drafter in alone:
-        OUT.print(f"{drafter} was measured with too few settings to leave any out", markup=False, soft_wrap=True)
-    OUT.print(f"launches of one configuration differ by {fitted.noise.launch_sd:.1%} from each other", markup=False)
+        print_line(f"{drafter} was measured with too few settings to leave any out")
+    print_line(f"launches of one configuration differ by {fitted.noise.launch_sd:.1%} from each other")
     for line in fitted.assumed:
-        OUT.print(f"assumed: {line}", markup=False, soft_wrap=True)
-    OUT.print(
-        f"next: spectune search SPACE --engine simulated --profile {path} --virtual", markup=False, soft_wrap=True
-    )
+        print_line(f"assumed: {line}")
+    print_line(f"next: spectune search SPACE --engine simulated --profile {shlex.quote(str(path))} --virtual")
     return DONE
 
 
 def _print_errors(errors: Sequence[Checked]) -> None:
     if not errors:
-        OUT.print("too few candidates to leave any out of the fit: how well it predicts is not known", markup=False)
+        print_line("too few candidates to leave any out of the fit: how well it predicts is not known")
         return
-    OUT.print("predicted for candidates that were left out of the fit:", markup=False)
+    print_line("predicted for candidates that were left out of the fit:")
     rows = [COLUMNS, *((one.figure, str(one.batch), str(one.candidates), f"{one.median:.1%}", f"{one.p90:.1%}",
                         f"{one.bias:+.1%}") for one in errors)]  # fmt: skip
     widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
     for row in rows:
         cells = [text.rjust(width) if at else text.ljust(width)
                  for at, (text, width) in enumerate(zip(row, widths, strict=True))]  # fmt: skip
-        OUT.print("  " + "  ".join(cells), markup=False)
+        print_line("  " + "  ".join(cells))

@@ -73,7 +73,8 @@ def _read(log: Path) -> tuple[dict[str, Any], Running]:
     starts = read_open_log(_standard_input(), name) if piped else read_server_logs(log)
     last = starts[-1]
     if not last.ready and not last.decode_lines and last.errors:
-        failure = classify("\n".join(last.errors) if piped else log_tail(log), None, SIGNATURES)
+        gone = piped or not log.is_file()  # a pipe gives its words once
+        failure = classify("\n".join(last.errors) if gone else log_tail(log), None, SIGNATURES)
         raise SpectuneError(f"{name}: its last server never served ({failure.failure_class}): {failure.message}")
     title = name if len(starts) == 1 else f"{name}, the last of {len(starts)} starts"
     return {"log": name, "starts": len(starts), "title": title}, known_from_log(last)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from spectune.cli.terminal import OUT, PROGRESS, print_json
+from spectune.cli.terminal import PROGRESS, print_json, print_line
 from spectune.engines import cpu_reference
 from spectune.engines.open import load_checked_space, open_engine
 from spectune.engines.preflight import preflight_of
@@ -64,10 +65,10 @@ def run_init(
                          for one in draft.drafters],
         })  # fmt: skip
         return DONE
-    OUT.print(f"{path}: {legal:,} legal candidates, {' and '.join(draft.algorithms)}", markup=False, soft_wrap=True)
+    print_line(f"{path}: {legal:,} legal candidates, {' and '.join(draft.algorithms)}")
     for note in notes:
-        OUT.print(f"note: {note}", markup=False, soft_wrap=True)
-    OUT.print(f"next: spectune search {path} --dry-run", markup=False, soft_wrap=True)
+        print_line(f"note: {note}")
+    print_line(f"next: spectune search {shlex.quote(str(path))} --dry-run")
     return DONE
 
 

@@ -101,12 +101,13 @@ def _accept_lengths(answers: ServerAnswers) -> list[float]:
 
 def _launch(arguments: Mapping[str, Any], backends: Mapping[str, str]) -> Running:
     """What the resolved arguments say, under the names of all versions."""
+    draft = arguments.get("speculative_draft_model_path")
     return Running(
         algorithm=_algorithm(arguments),
         num_steps=_whole(arguments.get("speculative_num_steps")),
         eagle_topk=_whole(arguments.get("speculative_eagle_topk")),
         num_draft_tokens=_whole(arguments.get("speculative_num_draft_tokens")),
-        draft_path=arguments.get("speculative_draft_model_path"),
+        draft_path=None if draft is None else str(draft),
         backends=backends,
         graphs_possible=arguments.get("device", "cuda") != "cpu" and arguments.get("disaggregation_mode") != "prefill",
         graphs_off=bool(

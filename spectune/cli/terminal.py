@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import orjson
 from rich.console import Console
+
+from spectune.engines.sglang.printable import printable
+from spectune.files import json_bytes
 
 SLOW_S = 2.0  # seconds without a word after which people wonder
 PIPE_WIDTH = 120  # characters; a pipe has no width of its own
@@ -43,7 +45,12 @@ def told_when_slow(note: str) -> Iterator[None]:
 
 def print_json(value: Any) -> None:
     """Print `value` as indented JSON on standard output."""
-    sys.stdout.write(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode() + "\n")
+    sys.stdout.write(json_bytes(value).decode())
+
+
+def print_line(text: str) -> None:
+    """Print a line on standard output as it is, nothing in it that a terminal would obey."""
+    OUT.print(printable(text), markup=False, soft_wrap=True)
 
 
 def clock(seconds: float) -> str:

@@ -10,6 +10,8 @@ MOST = 1 << 20  # characters; the largest of these files, /proc/cpuinfo of a big
 def text_of(path: Path) -> str | None:
     """Return the beginning of a file, None where there is none to read."""
     try:
+        if not path.is_file():  # a pipe would never end
+            return None
         with path.open(encoding="utf-8", errors="replace") as file:
             return file.read(MOST)
     except (OSError, ValueError):

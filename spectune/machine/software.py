@@ -100,8 +100,9 @@ def nccl_files(root: Path, environ: Mapping[str, str]) -> tuple[ConfigFile, ...]
     """Return the files NCCL would read: the machine's, and the user's or the one NCCL_CONF_FILE names instead."""
     home = environ.get("HOME")
     own = environ.get("NCCL_CONF_FILE") or (f"{home}/.nccl.conf" if home else None)
+    where = Path(os.path.expanduser(own)) if own else None  # noqa: PTH111 - Path's raises for a home that is not known
     found = []
-    for shown, path in (("/etc/nccl.conf", root / "etc/nccl.conf"), (own, Path(own).expanduser() if own else None)):
+    for shown, path in (("/etc/nccl.conf", root / "etc/nccl.conf"), (own, where)):
         text = text_of(path) if path is not None else None
         if text is not None and shown is not None:
             names = re.findall(r"^\s*(NCCL_\w+)\s*=", text, re.MULTILINE)

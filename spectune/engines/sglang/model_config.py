@@ -54,6 +54,8 @@ TEXT_BY_DEFAULT = frozenset(
     }
 )  # fmt: skip
 
+CONTEXT_KEYS = ("max_sequence_length", "seq_length", "max_seq_len", "model_max_length", "max_position_embeddings")
+
 
 @dataclass(frozen=True)
 class Model:
@@ -103,6 +105,26 @@ class Model:
         """Return a whole number of the language model's part of the config."""
         value = self.text(key)
         return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+    @property
+    def rope_scaling(self) -> Mapping[str, Any]:
+        """How positions are stretched; transformers 5 calls it `rope_parameters`."""
+        scaling = self.text("rope_scaling") or self.text("rope_parameters")
+        return scaling if isinstance(scaling, Mapping) else {}
+
+    @property
+    def context_length(self) -> int | None:
+        """Tokens SGLang derives from it (utils/hf_transformers/common.py:677); None where it says nothing usable."""
+        length = next((found for key in CONTEXT_KEYS if (found := self.integer(key)) is not None), None)
+        scaling = self.rope_scaling
+        stretched = "original_max_position_embeddings" in scaling or scaling.get("rope_type") == "llama3"
+        factor = 1 if stretched else scaling.get("factor", 1)
+        if length is None or not isinstance(factor, int | float) or isinstance(factor, bool):
+            return None
+        try:
+            return int(length * factor)
+        except (ValueError, OverflowError):  # a factor that is not finite: JSON knows it no less than Python
+            return None
 
     def has_layers(self, kind: str) -> bool:
         """Whether some of its layers are of a kind, such as `mamba`."""

@@ -15,8 +15,10 @@ from spectune.engines.sglang.printable import printable
 from spectune.errors import SpectuneError
 
 LARGEST_ANSWER = 16 << 20
-LONGEST_REASON = 200  # characters of what a library says of an answer it cannot read
 """Bytes of an answer that are read."""
+
+LONGEST_REASON = 200  # characters of what a library says of an answer it cannot read
+MOST = 1e15  # of any quantity that a server tells; more of it, or less than nothing, is damage
 
 _PATIENCE = aiohttp.ClientTimeout(total=20, sock_connect=5)
 _INFO = ("/server_info", "/get_server_info")  # the second up to 0.5.5
@@ -56,8 +58,8 @@ class ServerAnswers:
 
     def each(self, load: str, metric: str) -> tuple[float, ...]:
         """Return a quantity of this moment for each rank, by either name; empty where the server does not say."""
-        told = tuple(float(one[load]) for one in self.loads if isinstance(one.get(load), int | float))
-        return told or self.metrics.get(metric, ())
+        numbers = (float(one[load]) for one in self.loads if isinstance(one.get(load), int | float))
+        return tuple(filter(_possible, numbers)) or self.metrics.get(metric, ())
 
 
 def base_url_of(url: str) -> str:
@@ -121,11 +123,13 @@ def parse_metrics(text: str) -> dict[str, tuple[float, ...]]:
     """Return SGLang's samples of a Prometheus text by name; of tensor and pipeline ranks only the first."""
     found: dict[str, list[float]] = {}
     for name, labels, value in _SAMPLE.findall(text):
-        if not _OTHER_RANK.search(labels) and value != "NaN":
+        if not _OTHER_RANK.search(labels):
             try:
-                found.setdefault(name, []).append(float(value))
+                number = float(value)
             except ValueError:
                 continue
+            if _possible(number):
+                found.setdefault(name, []).append(number)
     return {name: tuple(values) for name, values in found.items()}
 
 
@@ -155,6 +159,10 @@ async def _get(session: aiohttp.ClientSession, url: str) -> tuple[int, bytes]:
             if len(body) > LARGEST_ANSWER:
                 break
         return response.status, bytes(body)
+
+
+def _possible(quantity: float) -> bool:
+    return 0.0 <= quantity <= MOST
 
 
 def _object(url: str, status: int, body: bytes) -> Mapping[str, Any]:
@@ -189,6 +197,8 @@ async def _what_it_is(session: aiohttp.ClientSession, base_url: str) -> str:
 
 
 def _plain(error: Exception) -> str:
+    if isinstance(error, aiohttp.ClientResponseError):
+        return "what it answers is not HTTP"
     reason = getattr(error, "os_error", None) or error
     words = str(getattr(reason, "strerror", None) or reason or type(error).__name__)
     return printable(" ".join(words.split()), LONGEST_REASON)

@@ -50,7 +50,8 @@ def new_space(
         SpectuneError: The target is no model, or no drafter can work.
     """
     target, said = read_checkpoint(model, "model-path")
-    offered = tuple(offer(one, target, OUTPUT_TOKENS, version) for one in drafters)
+    different = {place_of(one): one for one in drafters}  # one that is named twice is searched once
+    offered = tuple(offer(one, target, OUTPUT_TOKENS, version) for one in different.values())
     if drafters and all(drafter.refused for drafter in offered):
         raise SpectuneError("no drafter can work, so there is nothing to search:\n" + "\n".join(
             f"  {one.refused.message}; {one.refused.advice}" for one in offered if one.refused

@@ -85,12 +85,17 @@ def read_checkpoint(name: str, option: str) -> tuple[Checkpoint, tuple[Finding, 
     broken = [f"{one.message}; {one.advice}" for one in said if one.severity == "fatal"]
     if broken:
         raise SpectuneError("\n".join(broken))
-    if name.startswith(("/", "./", "../", "~")) and not Path(name).expanduser().is_dir():
+    if name.startswith(("/", "./", "../", "~")) and not _expanded(name).is_dir():
         raise SpectuneError(f"there is no model folder {printable(name, 200)}; give a folder, or the name of a hub")
     return Checkpoint(name, model, reader.folder(name)), said
 
 
 def place_of(name: str) -> str:
     """Return a folder's full path, so that the file works from anywhere; a hub name stays one."""
-    path = Path(name).expanduser()
+    path = _expanded(name)
     return str(path.absolute()) if path.is_dir() else name
+
+
+def _expanded(name: str) -> Path:
+    """Return the path with the user's home in it; a home that is not known stays as it is."""
+    return Path(os.path.expanduser(name))  # noqa: PTH111 - Path.expanduser() raises there

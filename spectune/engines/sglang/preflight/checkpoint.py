@@ -13,8 +13,6 @@ from spectune.engines.sglang.preflight.tokens import TokenIds, read_token_ids
 from spectune.engines.sglang.preflight.weights import Weights, read_weights
 from spectune.engines.sglang.rules.judging import Finding
 
-CONTEXT_KEYS = ("max_sequence_length", "seq_length", "max_seq_len", "model_max_length", "max_position_embeddings")
-
 
 @dataclass(frozen=True)
 class Checkpoint:
@@ -70,19 +68,10 @@ class Checkpoint:
 
     @property
     def context_length(self) -> int | None:
-        """Tokens SGLang derives from the config (utils/hf_transformers/common.py:677); None when nothing is known."""
-        if self.architecture is None:
-            return None
-        length = next((found for key in CONTEXT_KEYS if (found := self.model.integer(key)) is not None), None)
-        scaling = self.rope_scaling
-        stretched = "original_max_position_embeddings" in scaling or scaling.get("rope_type") == "llama3"
-        factor = 1 if stretched else scaling.get("factor", 1)
-        if length is None or not isinstance(factor, int | float) or isinstance(factor, bool):
-            return None
-        return int(length * factor)
+        """Tokens SGLang derives from the config; None when nothing is known."""
+        return None if self.architecture is None else self.model.context_length
 
     @property
     def rope_scaling(self) -> Mapping[str, Any]:
-        """How positions are stretched; transformers 5 calls it `rope_parameters`."""
-        scaling = self.model.text("rope_scaling") or self.model.text("rope_parameters")
-        return scaling if isinstance(scaling, Mapping) else {}
+        """How positions are stretched."""
+        return self.model.rope_scaling

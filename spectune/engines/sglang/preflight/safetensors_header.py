@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 LARGEST_HEADER = 100_000_000  # bytes; the library's own bound
+MOST_DIMENSIONS = 64  # of a tensor; torch has none with more
 _LENGTH = 8  # bytes of the little-endian number in front of the header
 BITS = {
     "BOOL": 8, "U8": 8, "I8": 8, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6,
@@ -97,7 +98,8 @@ def _tensor(file: Path, name: str, entry: Any, start: int) -> Tensor:
     except (TypeError, KeyError, ValueError):
         raise BrokenFile(f"describes {name[:80]!r} without dtype, shape and two offsets") from None
     counts = (*shape, begin, end)
-    if not isinstance(dtype, str) or not all(type(count) is int and count >= 0 for count in counts) or end < begin:
+    possible = isinstance(dtype, str) and len(shape) <= MOST_DIMENSIONS
+    if not possible or not all(type(count) is int and count >= 0 for count in counts) or end < begin:
         raise BrokenFile(f"describes {name[:80]!r} with dtype, shape or offsets that cannot be")
     bits = BITS.get(dtype)
     if bits is not None and (wanted := math.prod(shape) * bits) != (end - begin) * 8:

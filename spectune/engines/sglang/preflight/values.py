@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 CHUNK = 2**22  # bytes
 SAMPLED_ROWS = 128  # of the fusion weight: 21504 inputs in bfloat16 are 5 MiB
+LARGEST_FUSION = 2**31  # bytes; a larger weight is no fusion layer, and reading it all would take minutes
 LARGEST_MAP = 64 * 2**20  # bytes
 FLOATS = frozenset({"BF16", "F16", "F32", "F64"})
 _PLAIN = {"F16": "<f2", "F32": "<f4", "F64": "<f8", "I64": "<i8", "I32": "<i4", "BOOL": "?", "U8": "u1", "I8": "i1"}
@@ -45,6 +46,8 @@ def magnitude(weight: Tensor, blocks: int) -> Magnitude | None:
     import numpy as np
 
     if weight.dtype not in FLOATS or len(weight.shape) != 2 or 0 in weight.shape or weight.shape[1] % blocks:
+        return None
+    if weight.end - weight.begin > LARGEST_FUSION:
         return None
     height, width = weight.shape
     row_bytes = (weight.end - weight.begin) // height

@@ -82,16 +82,16 @@ def _map_length(pair: Pair) -> str | None:
 
 
 def _map_range(pair: Pair) -> str | None:
-    tokens = _mapped(pair)
-    if tokens is None or pair.target.vocab_size is None:
+    tokens, size = _mapped(pair), pair.target.vocab_size
+    if tokens is None:
         return None
-    wrong = (tokens < 0) | (tokens >= pair.target.vocab_size)
+    wrong = tokens < 0 if size is None else (tokens < 0) | (tokens >= size)
     if not wrong.any():
         return None
     first = int(wrong.argmax())
     return (
         f"{pair.draft.name}: d2t sends {int(wrong.sum())} of {len(tokens)} tokens outside the target's "
-        f"{pair.target.vocab_size}, the first being {first} → {int(tokens[first])}"
+        f"{'vocabulary' if size is None else size}, the first being {first} → {int(tokens[first])}"
     )
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from spectune.engines.sglang.rules import names as n
 from spectune.engines.sglang.rules.rule import RAN, READ, Rule
 from spectune.engines.sglang.rules.state import State
@@ -13,24 +11,10 @@ OVERRIDE = "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN"
 GPUS_OF_A_MACHINE = 8
 PORTS = ("port", "nccl-port")
 GREATEST_PORT = 65535
-# utils/hf_transformers/common.py:668, in this order
-_LENGTHS = ("max_sequence_length", "seq_length", "max_seq_len", "model_max_length", "max_position_embeddings")
-
-
-def model_length(state: State) -> int | None:
-    """Return the tokens a model's config says it reaches (common.py:745), None where it says nothing."""
-    lengths = (state.model.integer(name) for name in _LENGTHS)
-    own = next((length for length in lengths if length is not None), None)
-    scaling = state.model.text("rope_scaling") or state.model.text("rope_parameters")
-    if own is None or not isinstance(scaling, Mapping):
-        return own
-    whole = "original_max_position_embeddings" in scaling or scaling.get("rope_type") == "llama3"
-    factor = scaling.get("factor")
-    return own if whole or not isinstance(factor, int | float) else int(own * factor)
 
 
 def _too_long(state: State) -> bool:
-    given, own = state.get(CONTEXT), model_length(state)
+    given, own = state.get(CONTEXT), state.model.context_length
     allowed = state.env.get(OVERRIDE, "").strip().lower() in {"1", "true", "yes", "y", "t"}
     return given is not None and own is not None and int(given) > own and not allowed
 
@@ -69,8 +53,8 @@ MODEL_SIZES = (
     Rule(
         "context-beyond-model", "reject", _too_long,
         lambda s: (f"ValueError: Warning: User-specified context_length ({s.get(CONTEXT)}) is greater than the derived "
-                   f"context_length ({model_length(s)})."), "configs/model_config.py:1296", RAN,
-        advice=lambda s: f"{CONTEXT} {model_length(s)} at most, or {OVERRIDE}=1 where the model bears it",
+                   f"context_length ({s.model.context_length})."), "configs/model_config.py:1296", RAN,
+        advice=lambda s: f"{CONTEXT} {s.model.context_length} at most, or {OVERRIDE}=1 where the model bears it",
     ),
 )
 
