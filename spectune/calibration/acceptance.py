@@ -61,7 +61,7 @@ def expected_length(table: AcceptanceTable, one: Observed) -> float:
     """
     if not one.setup.speculative:
         return 1.0
-    classes = one.requests_by_class or {"": 1}
+    classes = {name: count for name, count in one.requests_by_class.items() if count > 0} or {"": 1}
     verifies = sum(count / length_of(table, one.setup, name) for name, count in classes.items())
     return sum(classes.values()) / verifies
 

@@ -9,9 +9,13 @@ from spectune.engines.sglang.hardware import MACHINES, Machine
 from spectune.engines.sglang.launch_line.command_line import read_launch
 from spectune.engines.sglang.resolution import Model, resolve
 from spectune.engines.simulated.cost_model import padded
+from spectune.engines.simulated.profile_schema import LEAST_CYCLE_MS
 from spectune.engines.simulated.setup import Setup
 from spectune.search import Status, TrialRecord
 from spectune.space import DRAFTER, SearchSpace
+
+MOST_CYCLE_MS = 1e6
+MOST_TOKENS = 1e8  # of one request
 
 
 @dataclass(frozen=True)
@@ -80,10 +84,12 @@ def _levels(record: TrialRecord, space: SearchSpace, machine: Machine) -> Iterat
     for level in record.levels:
         requests = concurrency.get(level.level)
         cycle = level.decode_cycle_ms or level.cycle_ms
-        if requests is None or cycle.est <= 0.0:
-            continue  # an open loop has no one batch
-        batch = min(requests, setup.max_running)
         held = level.prompt_tokens + level.output_tokens / 2.0
+        if requests is None:
+            continue  # an open loop has no one batch
+        if not LEAST_CYCLE_MS <= cycle.est <= MOST_CYCLE_MS or not 0.0 <= held <= MOST_TOKENS:
+            continue  # a damaged record, and no fit bears it
+        batch = min(requests, setup.max_running)
         yield Observed(
             candidate_id=record.candidate.candidate_id,
             setup=setup,

@@ -16,6 +16,7 @@ from spectune.engines.sglang.new_space import NewSpace, new_space
 from spectune.errors import SpectuneError
 from spectune.files import write_whole
 from spectune.search.enumeration import census
+from spectune.search.folder import check_name
 
 DONE = 0
 USUAL_GPUS = 8
@@ -38,6 +39,8 @@ def run_init(
     Raises:
         SpectuneError: No model, no drafter that can work, or a file that is there already.
     """
+    if name is not None:
+        check_name(name)
     here = gpu_names()
     machine = _machine(gpu, here, runtime)
     count = 0 if runtime else gpus or len(here) or USUAL_GPUS

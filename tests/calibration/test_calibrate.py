@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,10 @@ import pytest
 import yaml
 from readme_commands import ROOT
 
+from spectune.analysis.estimate import Estimate
 from spectune.calibration import calibrate, check
 from spectune.engines.simulated.profile import load_profile, parse_profile
-from spectune.search import StudyFolder
+from spectune.search import StudyFolder, TrialRecord
 
 PROFILE = "llama-3.3-70b-nvlink"
 
@@ -95,3 +97,20 @@ def test_a_study_that_says_too_little_is_refused(studied: Path, tmp_path: Path) 
     assert "a profile needs 4" in done.stderr
     assert "Traceback" not in done.stderr
     assert [entry.name for entry in tmp_path.iterdir()] == ["studies"]
+
+
+def test_levels_that_cannot_be_are_left_out(studied: Path) -> None:
+    study = StudyFolder(studied / "studies/made")
+    records, space, environment = study.records(), study.space(), study.environment()
+    index = next(index for index, one in enumerate(records) if one.candidate.speculative and one.levels)
+
+    def changed(**values: Any) -> list[TrialRecord]:
+        levels = tuple(replace(level, **values) for level in records[index].levels)
+        return [*records[:index], replace(records[index], levels=levels), *records[index + 1 :]]
+
+    without = calibrate(changed(decode_cycle_ms=None, cycle_ms=Estimate(0.0, 0.0, 0.0)), space, environment,
+                        name="n", study="s")  # fmt: skip
+    for cycle in (1e-300, 1e308):
+        told = changed(decode_cycle_ms=Estimate(cycle, cycle, cycle))
+        assert calibrate(told, space, environment, name="n", study="s") == without
+    calibrate(changed(requests_by_class={"code": 0}), space, environment, name="n", study="s").profile()

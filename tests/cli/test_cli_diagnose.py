@@ -316,3 +316,46 @@ def test_a_probe_that_is_refused_says_so() -> None:
     info = json.dumps({"model_path": "org/model", "internal_states": [{}]})
     with answering({"/server_info": (200, info)}) as (url, _):
         refused("a probe failed", "HTTP 501", url=url, probing=True)
+
+
+def test_a_pipe_with_a_name_is_read_once(tmp_path: Path) -> None:
+    os.mkfifo(pipe := tmp_path / "pipe")
+    failed = sg.arguments() + "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+    writer = threading.Thread(target=pipe.write_text, args=(failed,))
+    writer.start()
+    refused("never served (memory)", log=pipe)
+    writer.join()
+
+
+def test_quantities_that_cannot_be_are_not_told() -> None:
+    info = {**sg.speculation("EAGLE"), "model_path": "m", "internal_states": [{}], "enable_metrics": True,
+            "speculative_draft_model_path": {"a": "\x1b[31m"}}  # fmt: skip
+    samples = 'sglang:num_running_reqs{tp_rank="0"} +Inf\nsglang:num_queue_reqs 1e999\nsglang:token_usage -1\n'
+    routes = {"/server_info": (200, json.dumps(info)), "/metrics": (200, samples)}
+    with answering(routes) as (url, _):
+        done = spectune("--url", url)
+    assert done.returncode == 0, done.stderr
+    assert "up to 0 ran and 0 waited" in done.stdout
+    assert "\x1b" not in done.stdout
+    loads = {"/v1/loads": (200, '{"loads": [{"num_running_reqs": 1e308}, {"num_running_reqs": 3}]}')}
+    with answering(routes | loads) as (url, _):
+        assert json.loads(spectune("--url", url, "--json").stdout)["server"]["most_running"] == 3
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("log", ["-", "server.log"])
+def test_streams_may_be_closed(tmp_path: Path, closed: str, log: str) -> None:
+    (tmp_path / "server.log").write_text(FIELD)
+    done = subprocess.run(
+        ["sh", "-c", f"{SPECTUNE} diagnose --json --log {log} {closed}"], cwd=tmp_path, text=True, check=False,
+        stdin=subprocess.DEVNULL, capture_output=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == (2 if log == "-" else 0)
+    assert "Traceback" not in done.stderr
+    assert done.stderr == "" if log != "-" or "2" in closed else "it is empty" in done.stderr
+
+
+def test_names_of_files_cannot_steer_the_terminal(tmp_path: Path) -> None:
+    done = spectune("--log", str(tmp_path / "a\x1b[31mb"))
+    assert (done.returncode, "\x1b" in done.stderr) == (2, False)
+    assert "a\\x1b[31mb cannot be read" in done.stderr

@@ -108,3 +108,8 @@ def test_the_quickstart_needs_no_gpu(tmp_path: Path) -> None:
     assert not [
         one for one in answer["findings"] if one["severity"] == "fatal" and one["name"].startswith(("gpu", "driver"))
     ]
+
+
+def test_a_folder_with_a_name_that_is_no_utf8(tmp_path: Path) -> None:
+    (folder := tmp_path / os.fsdecode(b"a\xffb")).mkdir()
+    assert any(r"a\udcffb" in disk["path"] for disk in told(doctor("--json", cwd=folder))["disks"])

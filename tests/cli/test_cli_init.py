@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -117,3 +118,35 @@ def test_a_file_that_is_there_is_kept(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "exists already" in done.stderr
     assert (tmp_path / "target.yaml").read_text() == "mine"
+
+
+def test_a_drafter_that_is_named_twice_is_searched_once(tmp_path: Path) -> None:
+    done = init("--model", TARGET, "--drafter", STRONG, "--drafter", f"{STRONG}/", "--runtime", "cpu-reference",
+                cwd=tmp_path)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert load_checked_space(str(tmp_path / "target.yaml")).parameters[DRAFTER].values == (STRONG,)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--model", "~nobody-has-this-name/x"], "there is no model folder"),
+        (["--model", TARGET, "--drafter", "~nobody-has-this-name"], "there is no model folder"),
+        (["--model", TARGET, "--name", "a/../../b"], "a study's name is made of"),
+    ],
+)
+def test_odd_names_are_told_and_leave_nothing(words: list[str], said: str, tmp_path: Path) -> None:
+    done = init(*words, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_printed_can_be_pasted(tmp_path: Path) -> None:
+    done = init("--model", TARGET, "--runtime", "cpu-reference", "-o", "my space\x1b.yaml", cwd=tmp_path)
+    assert "\x1b" not in done.stdout
+    assert r"next: spectune search 'my space\x1b.yaml' --dry-run" in done.stdout
+    told = init(
+        "--model", TARGET, "--runtime", "cpu-reference", "-o", os.fsdecode(b"\xff.yaml"), "--json", cwd=tmp_path
+    )
+    assert json.loads(told.stdout)["path"] == r"\udcff.yaml"

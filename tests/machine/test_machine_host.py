@@ -162,3 +162,9 @@ def test_users_of_a_semaphore_are_found_although_it_is_mapped_under_another_name
     made = [str(path) for path in set(Path("/dev/shm").glob("sem.mp-*")) - before]
     assert os.getpid() in set().union(*users_of(made).values())
     del lock
+
+
+def test_what_is_no_file_of_nccl_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".nccl.conf")
+    assert nccl_files(tmp_path, {"HOME": str(tmp_path)}) == ()
+    assert nccl_files(tmp_path, {"NCCL_CONF_FILE": "~nobody-has-this-name/x"}) == ()

@@ -276,3 +276,20 @@ def test_the_table_of_architectures() -> None:
     assert table["DeepseekV3ForCausalLM"].bundled == "DeepseekV3ForCausalLMNextN"
     assert {row.drafter for row in table.values()} == {"", "eagle", "eagle3", "mtp", "block"}
     assert all(not row.bundled or table[row.bundled].drafter == "mtp" for row in table.values())
+
+
+@pytest.mark.parametrize("factor", [float("inf"), float("nan"), 1e308, 10**400, "two", [2], True])
+def test_a_rope_factor_that_is_no_number_says_nothing_of_the_context(tmp_path: Path, factor: Any) -> None:
+    scaled = {"rope_scaling": {"rope_type": "linear", "factor": factor}}
+    found = launch(tmp_path, target={**made.TARGET, **scaled}, draft=scaled)
+    assert "draft-context" not in {one.rule for one in judged(**found, arguments={"context-length": 4096})}
+    if not isinstance(factor, int):
+        assert Checkpoint.in_folder(found["draft"]).context_length is None
+
+
+def test_a_map_below_the_first_token_is_wrong_for_every_target(tmp_path: Path) -> None:
+    offsets = made.eagle3_tensors()["d2t"].copy()
+    offsets[3] = -(10**9)
+    nameless = {key: value for key, value in made.TARGET.items() if key != "vocab_size"}
+    found = {one.rule: one.message for one in judged(**launch(tmp_path, target=nameless, tensors={"d2t": offsets}))}
+    assert "sends 1 of 32 tokens outside the target's vocabulary" in found["vocabulary-map-range"]

@@ -153,3 +153,19 @@ def test_a_weight_that_is_gone_has_no_values(tmp_path: Path) -> None:
     tensor = Tensor(tmp_path / "gone", "F32", (2, 3), 0, 24)
     assert magnitude(tensor, 3) is None
     assert integers(Tensor(tmp_path / "gone", "I64", (3,), 0, 24)) is None
+
+
+def test_a_shape_of_a_million_dimensions_is_refused_at_once(tmp_path: Path) -> None:
+    entry = {"dtype": "F32", "shape": [3] * 1_000_000, "data_offsets": [0, 4]}
+    said = broken(tmp_path / "a.safetensors", made.with_header(json.dumps({"a": entry}), bytes(4)))
+    assert "that cannot be" in said
+
+
+def test_a_weight_too_large_for_a_fusion_layer_is_not_read(tmp_path: Path) -> None:
+    rows = 2**28
+    entry = {"dtype": "F32", "shape": [rows, 48], "data_offsets": [0, rows * 48 * 4]}
+    header = made.with_header(json.dumps({"fc.weight": entry}))
+    with (file := tmp_path / "a.safetensors").open("wb") as opened:
+        opened.write(header)
+        opened.truncate(len(header) + rows * 48 * 4)  # a hole: it takes no room
+    assert magnitude(read_header(file)["fc.weight"], 3) is None
