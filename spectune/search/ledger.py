@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -94,6 +95,8 @@ class Ledger:
                 leftover.unlink()
         with self._writing():
             study = self._open()
+            with warnings.catch_warnings(action="ignore"):  # names are experimental in Optuna; only people read them
+                study.set_metric_names([objective.name for objective in self._space.objectives])
             study.add_trials(as_trials(records, self._space))
         return study
 

@@ -1,0 +1,80 @@
+"""A study's database in Optuna's dashboard: another program's view of it, while the study runs and after."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from readme_commands import ROOT, SPECTUNE
+
+DASHBOARD = Path(sys.executable).with_name("optuna-dashboard")
+STORAGE = re.search(r"bin/optuna-dashboard (\S+)$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
+
+
+def asked(url: str) -> Any:
+    with urllib.request.urlopen(url, timeout=60) as answer:
+        return json.loads(answer.read())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a simulated study that goes by the README's name, and goes on while it is looked at."""
+    folder = tmp_path_factory.mktemp("watched")
+    done = subprocess.run(
+        [SPECTUNE, "search", "quickstart", "--engine", "simulated", "--virtual", "--trials", "9"],
+        cwd=folder, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert (folder / "studies/quickstart/study.db").is_file(), done.stderr
+    return folder
+
+
+@pytest.fixture
+def dashboard(folder: Path) -> Iterator[str]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    assert STORAGE is not None, "the README says how to watch a study"
+    with (folder / "dashboard.log").open("w") as log:
+        program = subprocess.Popen(
+            [DASHBOARD, STORAGE[1], "--port", str(port)], cwd=folder, stdout=log, stderr=subprocess.STDOUT
+        )
+    url = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(240):
+            try:
+                asked(f"{url}/api/studies")
+                break
+            except OSError:
+                assert program.poll() is None, (folder / "dashboard.log").read_text()
+                time.sleep(0.5)
+        yield url
+    finally:
+        program.terminate()
+        program.wait(timeout=30)
+
+
+def test_the_dashboard_opens_a_study_and_follows_it(folder: Path, dashboard: str) -> None:
+    (study,) = asked(f"{dashboard}/api/studies")["study_summaries"]
+    assert study["study_name"] == "quickstart"
+    assert study["directions"] == ["maximize", "maximize"]
+    shown = asked(f"{dashboard}/api/studies/{study['study_id']}")
+    made = len(list((folder / "studies/quickstart/trials").iterdir()))
+    assert len(shown["trials"]) == made
+    attributes = {entry["key"]: entry["value"] for entry in shown["trials"][0]["user_attrs"]}
+    assert "no speculation" in attributes["label"]
+    assert shown["objective_names"] == ["decode_speed@c1", "output_throughput@c8"]
+    subprocess.run(
+        [SPECTUNE, "search", "quickstart", "--engine", "simulated", "--virtual", "--trials", "11"],
+        cwd=folder, capture_output=True, timeout=300, check=True,
+    )  # fmt: skip
+    later = asked(f"{dashboard}/api/studies/{study['study_id']}?after=0")["trials"]
+    assert len(later) > made
