@@ -15,10 +15,11 @@ from spectune.engines.protocol import Occasion
 from spectune.engines.simulated.engine import SimulatedEngine
 from spectune.engines.simulated.profile import Profile
 from spectune.search import Progress, Proposer, Step, Stop, TrialRecord
+from spectune.search.budget import spent_s
 from spectune.search.canary import SAMPLED, Canaries
 from spectune.search.canary import SEED as CANARY_SEED
 from spectune.search.feed import PromptFeed
-from spectune.search.plan import next_step, spent_s
+from spectune.search.plan import next_step
 from spectune.search.traffic import open_prompts
 from spectune.search.trial import Trial
 from spectune.space import SearchSpace

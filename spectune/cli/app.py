@@ -72,6 +72,10 @@ def search(
             "--sampler", metavar="NAME", help="What proposes candidates: guided, tpe, gp, nsga2, random, grid or qmc."
         ),
     ] = "guided",
+    warm_start: Annotated[
+        str | None,
+        typer.Option("--warm-start", metavar="STUDY", help="Begin with what an earlier study has learned, discounted."),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check the space and show what would be launched; needs no engine.")
     ] = False,
@@ -95,7 +99,10 @@ def search(
     """Launch, measure and compare candidates until there is an answer; the same command continues a study."""
     from spectune.cli.opening import Asked
 
-    asked = Asked(space, trials, simulated=engine is not None, profile=profile, virtual=virtual)
+    asked = Asked(
+        space, trials, simulated=engine is not None, profile=profile, virtual=virtual, sampler=sampler,
+        warm_start=warm_start,
+    )  # fmt: skip
     if with_engine:
         from spectune.cli.refereeing import preview_with_engine
 
@@ -106,8 +113,7 @@ def search(
         raise typer.Exit(preview(asked, as_json=json_output))
     from spectune.cli.searching import run_search
 
-    exit_code = run_search(asked, study=study, sampler=sampler, torch_index=torch_index, as_json=json_output)
-    raise typer.Exit(exit_code)
+    raise typer.Exit(run_search(asked, study=study, torch_index=torch_index, as_json=json_output))
 
 
 @app.command(short_help="Write a first search space for a model and its drafters.")

@@ -9,7 +9,8 @@ from spectune.cli.terminal import PROGRESS
 from spectune.engines.open import Simulation, load_checked_space
 from spectune.engines.simulated.profile import shipped_profiles
 from spectune.errors import SpectuneError
-from spectune.search import open_prompts
+from spectune.search import StudyFolder, open_prompts
+from spectune.search.samplers import GUIDED
 from spectune.space import SearchSpace
 
 
@@ -23,6 +24,8 @@ class Asked:
         simulated: Whether on the simulated engine, whatever the space says.
         profile: Its machine, by name or file.
         virtual: Whether in virtual time.
+        sampler: What proposes candidates, by name.
+        warm_start: An earlier study to learn from, by name.
     """
 
     source: str
@@ -30,6 +33,17 @@ class Asked:
     simulated: bool = False
     profile: str | None = None
     virtual: bool = False
+    sampler: str = GUIDED
+    warm_start: str | None = None
+
+    @property
+    def lender(self) -> StudyFolder | None:
+        """The earlier study.
+
+        Raises:
+            SpectuneError: There is none of that name.
+        """
+        return None if self.warm_start is None else StudyFolder.named(self.warm_start).require()
 
     def space(self) -> SearchSpace:
         """Load the search space with everything it names that can be checked without an engine.

@@ -14,8 +14,9 @@ from spectune.engines.preflight import drafter_notes
 from spectune.engines.sglang.arguments import to_argv
 from spectune.engines.sglang.printable import printable
 from spectune.engines.sglang.rules import BY_NAME
-from spectune.search import Proposer, open_prompts, summary
+from spectune.search import Proposer, lend, open_prompts, summary
 from spectune.search.enumeration import Census, census, legal_candidates
+from spectune.search.prospect import prospect
 from spectune.space import Candidate
 
 DONE = 0
@@ -38,7 +39,10 @@ def preview(asked: Asked, *, as_json: bool) -> int:
     with PROGRESS.status("counting the legal candidates"):
         counted = census(space, engine)
         plain = sum(1 for _ in takewhile(lambda candidate: not candidate.speculative, legal_candidates(space, engine)))
-    first = list(dict.fromkeys(_first(Proposer(space, engine))))
+    lent = None if asked.lender is None else lend(asked.lender, space, engine)
+    proposer = Proposer(space, engine, sampler=asked.sampler, warm_start=lent)
+    first = list(dict.fromkeys(_first(proposer)))
+    expected = prospect([], space, proposer)
     commands = [(c, engine.command(c, host="127.0.0.1", port=30000).shell()) for c in first]
     prompts = summary(space, open_prompts(space))
     added: dict[str, Any] = {}
@@ -69,6 +73,8 @@ def preview(asked: Asked, *, as_json: bool) -> int:
                 "starts_with": [
                     {"label": space.label(c), "candidate_id": c.candidate_id, "command": text} for c, text in commands
                 ],
+                "plan": expected.to_json(),
+                "warm_start": None if lent is None else lent.to_json(),
                 "workload": prompts.to_json(),
                 "added": added,
                 "notes": notes,
@@ -86,6 +92,9 @@ def preview(asked: Asked, *, as_json: bool) -> int:
     budget = space.budget.trials or "any number of"
     _say(f"{space.name}: {counted.candidates:,} legal candidates of {counted.raw:,} combinations, {plain} of them "
          f"without speculation; the budget allows {budget} launches")  # fmt: skip
+    _say(f"plan: {expected.words}\n  it rests on {expected.rests_on}")
+    if lent is not None:
+        _say(lent.words)
     _print_census(counted)
     for line in prompts.lines():
         _say(line)

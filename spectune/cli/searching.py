@@ -18,15 +18,16 @@ from spectune.search import StudyFolder, check_sampler, open_study, refuse_anoth
 DONE, NO_ANSWER, INTERRUPTED = 0, 1, 130
 
 
-def run_search(asked: Asked, *, study: str | None, sampler: str, torch_index: str | None, as_json: bool) -> int:
+def run_search(asked: Asked, *, study: str | None, torch_index: str | None, as_json: bool) -> int:
     """Run a study to its end, or on from where it was; returns the exit code.
 
     Raises:
         SpectuneError: For bad input or an environment that cannot run it.
     """
-    check_sampler(sampler)
+    check_sampler(asked.sampler)
     space = asked.space()
     folder = StudyFolder.named(study or space.name)
+    lender = asked.lender
     refuse_another(folder, space)  # before minutes are spent on an installation
     if space.engine.runtime is not None:
         provision(space.engine.runtime, torch_index=torch_index)
@@ -39,11 +40,12 @@ def run_search(asked: Asked, *, study: str | None, sampler: str, torch_index: st
         PROGRESS.print(f"note: {warning}", markup=False)
     lock = folder.lock()
     try:
-        open_study(folder, space, engine)
+        for line in open_study(folder, space, engine, lender):
+            PROGRESS.print(line, markup=False)
         watcher = LiveTable(space, PROGRESS) if PROGRESS.is_terminal else Lines(space, PROGRESS)
         watcher.resumed(folder.records())
         with watcher:
-            ended = run_interruptible(run_study(folder, space, engine, watcher, sampler=sampler))
+            ended = run_interruptible(run_study(folder, space, engine, watcher, sampler=asked.sampler))
         records = folder.records()
         answer = deliver(folder, space, records, ended.stop if ended else None) if records else None
         if ended is None:

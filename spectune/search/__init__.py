@@ -1,15 +1,19 @@
 """The study: what is launched when, what is kept of it, and what it says in the end."""
 
+from spectune.search.beginning import open_study
 from spectune.search.folder import STUDIES, StudyFolder, all_studies, running_studies
+from spectune.search.migration import refuse_another
 from spectune.search.outcome import Evidence, weigh
 from spectune.search.picks import picked
-from spectune.search.plan import Progress, Stop
+from spectune.search.plan import Stop
 from spectune.search.proposals import Proposer
+from spectune.search.prospect import Progress, Prospect
 from spectune.search.records import Role, Status, Step, TrialRecord
 from spectune.search.samplers import check_sampler
-from spectune.search.study import Ended, open_study, refuse_another, run_study
+from spectune.search.study import Ended, run_study
 from spectune.search.summary import Summary, summarise
 from spectune.search.traffic import open_prompts, summary
+from spectune.search.warm_start import WarmStart, lend
 from spectune.search.watcher import Watcher
 
 __all__ = [
@@ -18,6 +22,7 @@ __all__ = [
     "Evidence",
     "Progress",
     "Proposer",
+    "Prospect",
     "Role",
     "Status",
     "Step",
@@ -25,9 +30,11 @@ __all__ = [
     "StudyFolder",
     "Summary",
     "TrialRecord",
+    "WarmStart",
     "Watcher",
     "all_studies",
     "check_sampler",
+    "lend",
     "open_prompts",
     "open_study",
     "picked",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from spectune.search import baselines
+from spectune.search.budget import kept_for_confirmation, needed_from_now, used_up
 from spectune.search.confirmation import Confirmation, confirmation
-from spectune.search.exclusions import learned
+from spectune.search.exclusions import excluded, learned
 from spectune.search.proposals import Proposer
 from spectune.search.records import Role, Status, Step, TrialRecord
 from spectune.search.timeline import Timeline, timeline
@@ -21,10 +21,7 @@ if TYPE_CHECKING:
 
 RETRIES = 2  # of a launch whose failure was not the candidate's fault
 HOPELESS_AFTER = 5  # search launches, all failed
-CONFIRMATION_SHARE = 0.25  # of the budget
-UNLIMITED_CONFIRMATIONS = 10  # launches at most, where only time is limited
-LEAST_CONFIRMATIONS = 4  # one pair says little more than none
-SMALLEST_CONFIRMED_BUDGET = 8  # launches; with fewer, a pair would cost more search than it is worth
+BASELINE_TRIES = 3  # different ones, before the cause is taken to be that of all
 
 
 @dataclass(frozen=True)
@@ -40,55 +37,6 @@ class Stop:
     reason: str
     figure: float | None = None
     answered: bool = True
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a study is.
-
-    Attributes:
-        done: Launches finished.
-        planned: Launches the budget allows; None when only time is limited.
-        spent_s: Seconds of launches so far.
-        left_s: Seconds the rest may take; None before the first launch ended.
-    """
-
-    done: int
-    planned: int | None
-    spent_s: float
-    left_s: float | None
-
-
-def progress(records: Sequence[TrialRecord], space: SearchSpace, pace_s: float | None = None) -> Progress:
-    """Return how far the study is, the time left estimated from the launches so far.
-
-    Args:
-        records: All finished launches.
-        space: The search space with its budget.
-        pace_s: Seconds a launch takes on the reader's clock, where the launches' own time is virtual.
-    """
-    spent = spent_s(records)
-    planned = None if space.budget.trials is None else max(space.budget.trials, len(records))
-    left = None
-    if pace_s is not None:
-        left = None if planned is None else (planned - len(records)) * pace_s
-    elif records:
-        by_launches = math.inf if planned is None else (planned - len(records)) * spent / len(records)
-        left = min(by_launches, max(0.0, _limit_s(space) - spent))
-    return Progress(len(records), planned, spent, left)
-
-
-def spent_s(records: Sequence[TrialRecord]) -> float:
-    """Return the seconds of all launches: what a budget in hours is counted in."""
-    return math.fsum(record.seconds.total for record in records)
-
-
-def kept_for_confirmation(space: SearchSpace) -> int:
-    """Return how many launches are kept for confirmation: a quarter, at least two pairs of candidate and baseline."""
-    trials = space.budget.trials
-    if trials is None:
-        return UNLIMITED_CONFIRMATIONS
-    return max(LEAST_CONFIRMATIONS, 2 * round(trials / 8)) if trials >= SMALLEST_CONFIRMED_BUDGET else 0
 
 
 def next_step(
@@ -144,7 +92,7 @@ def _search(records: Sequence[TrialRecord], space: SearchSpace, proposer: Propos
     if _search_over(records, space, proposer):
         return None
     line = timeline(records, space)
-    known = _as_now(records, line)
+    known = as_now(records, line)
     if _enough(known, proposer) is not None:
         return None
     proposal = baselines.tuning(records, line, space, proposer) or proposer.propose(known)
@@ -158,11 +106,11 @@ def _enough(records: Sequence[TrialRecord], proposer: Proposer) -> Outlook | Non
 
 
 def _found(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> Stop | None:
-    outlook = _enough(_as_now(records, timeline(records, space)), proposer)
+    outlook = _enough(as_now(records, timeline(records, space)), proposer)
     return None if outlook is None else Stop(outlook.reason, outlook.chance)
 
 
-def _as_now(records: Sequence[TrialRecord], line: Timeline) -> list[TrialRecord]:
+def as_now(records: Sequence[TrialRecord], line: Timeline) -> list[TrialRecord]:
     """Return all launches, those that were measured as they would be on the machine as it is now."""
     now = {record.trial: record for record in line.every}
     return [now.get(record.trial, record) for record in records]
@@ -181,37 +129,18 @@ def _exhausted(records: Sequence[TrialRecord], space: SearchSpace, proposer: Pro
 
 def _search_over(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> bool:
     """Whether what remains of the budget is needed to confirm the finalists; a budget that is raised is searched on."""
-    kept = kept_for_confirmation(space)
-    needed = kept - _state(records, space, proposer).done
-    if needed <= 0:
-        return False
-    of_time = (1.0 - CONFIRMATION_SHARE * needed / kept) * _limit_s(space)
-    return _launches(space) - len(records) <= needed or spent_s(records) >= of_time
-
-
-def _launches(space: SearchSpace) -> float:
-    return math.inf if space.budget.trials is None else space.budget.trials
+    needed = kept_for_confirmation(space) - _state(records, space, proposer).done
+    return needed > 0 and needed_from_now(records, space, needed)
 
 
 def _budget_over(records: Sequence[TrialRecord], space: SearchSpace) -> Stop | None:
-    if len(records) >= _launches(space):
-        return Stop(f"the budget of {space.budget.trials} launches is used up")
-    if records and spent_s(records) >= _limit_s(space):
-        return Stop(f"the budget of {_limit_s(space) / 3600:.2g} hours is used up")
-    return None
-
-
-def _limit_s(space: SearchSpace) -> float:
-    budget = space.budget
-    limits = [math.inf if budget.hours is None else budget.hours]
-    if budget.gpu_hours is not None and space.engine.gpus:
-        limits.append(budget.gpu_hours / space.engine.gpus)
-    return min(limits) * 3600
+    why = used_up(records, space)
+    return None if why is None else Stop(why)
 
 
 def _retry(records: Sequence[TrialRecord]) -> Step | None:
     """Return the last launch once more if it failed through no fault of its candidate."""
-    if not records or records[-1].failure is None or records[-1].failure.failure_class.blames_candidate:
+    if not records or records[-1].failure is None or _is_its_own(records[-1]):
         return None
     last = records[-1]
     tries = sum(r.candidate == last.candidate and r.role is last.role and r.failure is not None for r in records)
@@ -223,14 +152,25 @@ def _retry(records: Sequence[TrialRecord]) -> Step | None:
 
 
 def _baseline(records: Sequence[TrialRecord], proposer: Proposer) -> Step | Stop | None:
+    """Return the launch without speculation that comes first: another one where the first of the file cannot run."""
     if _measured(records, Role.BASELINE):
         return None
     failed = [record for record in records if record.role is Role.BASELINE]
-    if failed:
-        return Stop(f"there is nothing to compare with: {_common_cause(failed)}", answered=False)
-    return Step(
-        next_number(records), Role.BASELINE, proposer.baseline(), "no speculation, the measure of everything else"
-    )
+    if not failed:
+        why = "no speculation, the measure of everything else"
+        return Step(next_number(records), Role.BASELINE, proposer.baseline(), why)
+    tried, ruled_out = {record.candidate for record in failed}, learned(failed)
+    others = (c for c in proposer.baselines() if c not in tried and excluded(c, ruled_out) is None)
+    another = next(others, None) if len(tried) < BASELINE_TRIES and _is_its_own(failed[-1]) else None
+    if another is None:
+        cause = _common_cause(failed)
+        return Stop(f"there is nothing to compare with: {cause}", float(len(failed)), answered=False)
+    return Step(next_number(records), Role.BASELINE, another, f"no speculation, since trial {failed[-1].trial} failed")
+
+
+def _is_its_own(record: TrialRecord) -> bool:
+    """Whether a failure is the candidate's fault, so that another one may run."""
+    return record.failure is not None and record.failure.failure_class.blames_candidate
 
 
 def _state(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> Confirmation:

@@ -12,36 +12,23 @@ from typing import TYPE_CHECKING, Any
 
 from spectune.engines.protocol import Engine, Illegal
 from spectune.errors import SpectuneError
+from spectune.search.asking import memory_study, suggested
 from spectune.search.enumeration import legal_candidates
 from spectune.search.exclusions import Exclusion, excluded, learned
 from spectune.search.guided.evidence import evidence_of
-from spectune.search.ledger import as_trials
+from spectune.search.openings import opening_assignments
 from spectune.search.records import TrialRecord
 from spectune.search.samplers import GUIDED, STARTUP_LAUNCHES, check_sampler, stock_sampler
-from spectune.search.values import decode, directions, encode
-from spectune.space import (
-    ALGORITHM,
-    DRAFTER,
-    EAGLE_TOPK,
-    NO_SPECULATION,
-    NUM_STEPS,
-    Candidate,
-    IntegerRange,
-    Parameter,
-    SearchSpace,
-    Value,
-)
+from spectune.search.warm_start import WarmStart
+from spectune.space import NUM_DRAFT_TOKENS, Candidate, SearchSpace
 
 if TYPE_CHECKING:
-    from optuna import Study
     from optuna.samplers import BaseSampler
-    from optuna.trial import Trial
 
     from spectune.search.guided.guide import Guide
     from spectune.search.guided.stopping import Outlook
 
 DRAWS = 40  # by the sampler, before a candidate is taken at random
-OPENING_STEPS = 5  # SGLang's own default for most models; a chain of it also predicts every shorter one
 
 
 @dataclass(frozen=True)
@@ -53,16 +40,39 @@ class Proposal:
 
 
 class Proposer:
-    """Draws candidates from an Optuna sampler that has seen every record."""
+    """Draws candidates from an Optuna sampler that has seen every record.
 
-    def __init__(self, space: SearchSpace, engine: Engine, *, sampler: str = GUIDED, seed: int = 0) -> None:
+    Attributes:
+        sampler: Its name.
+        warm_start: What an earlier study lends to it.
+    """
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        engine: Engine,
+        *,
+        sampler: str = GUIDED,
+        seed: int = 0,
+        warm_start: WarmStart | None = None,
+    ) -> None:
         """Choose a sampler.
 
+        Args:
+            space: What is searched.
+            engine: What is launched.
+            sampler: What proposes candidates, by name.
+            seed: Of its draws.
+            warm_start: What an earlier study lends to the guided search.
+
         Raises:
-            SpectuneError: It does not exist, or needs what is not installed.
+            SpectuneError: It does not exist, needs what is not installed, or cannot use an earlier study.
         """
         check_sampler(sampler)
-        self._space, self._engine, self._name, self._seed = space, engine, sampler, seed
+        if warm_start is not None and sampler != GUIDED:
+            raise SpectuneError(f"only the sampler {GUIDED} can use an earlier study: drop --warm-start or '{sampler}'")
+        self.sampler, self.warm_start = sampler, warm_start
+        self._space, self._engine, self._seed = space, engine, seed
         self._baselines: Sequence[Candidate] | None = None
 
     def baseline(self) -> Candidate:
@@ -87,78 +97,80 @@ class Proposer:
         return self._baselines
 
     def legal(self, assignment: dict[str, Any]) -> Candidate | None:
-        """Return the canonical candidate of an assignment, None when it must not be launched."""
-        candidate = self._engine.canonical(assignment)
+        """Return the canonical candidate of an assignment moved to where it is legal, None when there is none."""
+        candidate = self._engine.canonical(dict(self._engine.repaired(assignment)))
         if isinstance(candidate, Illegal) or self._space.forbidden(candidate) is not None:
             return None
-        return candidate
+        return candidate if self._listed(candidate) else None
 
     def propose(self, records: Sequence[TrialRecord]) -> Proposal | None:
         """Return the next candidate; None when every legal one has been launched."""
         seen = {record.candidate.candidate_id for record in records}
         ruled_out = learned(records)
-        for candidate in self.openings():
-            if candidate.candidate_id not in seen and excluded(candidate, ruled_out) is None:
-                return Proposal(
-                    candidate, "the first launch of this algorithm and drafter, with a chain that tells most about it"
-                )
+        for candidate in self._pending(records):
+            return Proposal(
+                candidate, "the first launch of this algorithm and drafter, with a chain that tells most about it"
+            )
         drawn = self._drawn(records, seen, ruled_out)
-        return drawn if drawn is not None or self._name == GUIDED else self._any(seen, ruled_out, len(records))
+        return drawn if drawn is not None or self.sampler == GUIDED else self._any(seen, ruled_out, len(records))
 
     def standing(self, records: Sequence[TrialRecord], candidate: Candidate) -> float | None:
         """Return what the guided search believes of a launched candidate, as mean log of the objectives.
 
         One launch is lucky, another is not: what similar candidates measured says which. None for other samplers.
         """
-        return self._guide.standing(evidence_of(records, self._space), candidate) if self._name == GUIDED else None
+        return self._guide.standing(evidence_of(records, self._space), candidate) if self.sampler == GUIDED else None
 
     def outlook(self, records: Sequence[TrialRecord]) -> Outlook | None:
         """Return what the guided search expects of going on; None for other samplers, and while it cannot tell."""
-        if self._name != GUIDED or any(True for c in self.openings() if all(c != r.candidate for r in records)):
+        if self.sampler != GUIDED or self._pending(records):
             return None
         return self._guide.outlook(evidence_of(records, self._space))
+
+    def paying(self, records: Sequence[TrialRecord]) -> float | None:
+        """Return the chance that speculation pays, as the guided search sees it; None where it cannot tell."""
+        return self._guide.paying(evidence_of(records, self._space)) if self.sampler == GUIDED else None
 
     def all(self) -> Iterator[Candidate]:
         """Yield every legal candidate once, lazily."""
         return legal_candidates(self._space, self._engine)
 
     def openings(self) -> Iterator[Candidate]:
-        """Yield the first launch of every algorithm and drafter: the chain whose length is nearest SGLang's default."""
-        parameters = self._space.parameters
-        if ALGORITHM not in parameters:
-            return
-        first: dict[str, Any] = {name: p.values[0] for name, p in parameters.items()}
-        for name, wanted in ((NUM_STEPS, OPENING_STEPS), (EAGLE_TOPK, 1)):
-            if name in parameters:
-                first[name] = min(parameters[name].values, key=lambda value: abs(int(str(value)) - wanted))
-        drafters: Sequence[Value | None] = parameters[DRAFTER].values if DRAFTER in parameters else (None,)
-        for algorithm, drafter in itertools.product(parameters[ALGORITHM].values, drafters):
-            if algorithm == NO_SPECULATION:
-                continue
-            chosen = {**first, ALGORITHM: algorithm} | ({} if drafter is None else {DRAFTER: drafter})
-            candidate = self.legal(dict(self._engine.repaired(chosen)))
-            if candidate is not None:
-                yield candidate
+        """Yield the first launch of every algorithm and drafter, as far as it is legal."""
+        return filter(None, map(self.legal, opening_assignments(self._space)))
+
+    def _pending(self, records: Sequence[TrialRecord]) -> list[Candidate]:
+        """Return the openings that are still to be made: not those of drafters that an earlier study knows."""
+        launched, ruled_out = {record.candidate for record in records}, learned(records)
+        pending = [c for c in self.openings() if c not in launched and excluded(c, ruled_out) is None]
+        if pending and self.warm_start is not None:
+            known = self._guide.drafters_lent(evidence_of(records, self._space))
+            pending = [candidate for candidate in pending if self._guide.chart.setting(candidate).drafter not in known]
+        return pending
+
+    def _listed(self, candidate: Candidate) -> bool:
+        """Whether the file lists its N, which may have been moved; that of a chain is S + 1 whatever is listed."""
+        tokens = candidate.num_draft_tokens
+        if tokens is None or (candidate.eagle_topk or 1) == 1 or NUM_DRAFT_TOKENS not in self._space.parameters:
+            return True
+        return self._space.parameters[NUM_DRAFT_TOKENS].allows(tokens)
 
     def _drawn(
         self, records: Sequence[TrialRecord], seen: AbstractSet[str], ruled_out: Sequence[Exclusion]
     ) -> Proposal | None:
-        """Let the sampler draw until it draws something new.
-
-        The draws happen in a copy of the study in memory, so that those that come to nothing leave no trace.
-        """
+        """Let the sampler draw until it draws something new."""
         sampler = self._sampler(len(records))
-        study = self._memory_study(records, sampler)
+        study = memory_study(records, self._space, sampler)
         for _ in range(DRAWS):
-            suggested = self._suggested(study.ask())
-            if self._name == GUIDED and not getattr(sampler, "why", ""):  # nothing is left that is worth a launch
+            drawn = suggested(study.ask(), self._space)
+            if self.sampler == GUIDED and not getattr(sampler, "why", ""):  # nothing is left that is worth a launch
                 return None
-            candidate = self.legal(dict(self._engine.repaired(suggested)))
+            candidate = self.legal(drawn)
             if candidate is None:
                 continue
             if self._new(candidate, seen, ruled_out):
                 return Proposal(candidate, getattr(sampler, "why", "") or self._why(len(records)))
-            if self._name == GUIDED:
+            if self.sampler == GUIDED:
                 self._guide.refuse(candidate)
         return None
 
@@ -167,26 +179,18 @@ class Proposer:
 
         The plan tunes the no-speculation branch, where there are two; the guided search sees both at once.
         """
-        mine = candidate.speculative or self._name == GUIDED or not self._space.algorithms
+        mine = candidate.speculative or self.sampler == GUIDED or not self._space.algorithms
         return mine and candidate.candidate_id not in seen and excluded(candidate, ruled_out) is None
 
     def _why(self, launches: int) -> str:
-        if self._name in {"random", "grid", "qmc"} or launches <= STARTUP_LAUNCHES:
-            return f"drawn by the sampler {self._name} to learn the space"
-        return f"most promising by the sampler {self._name}"
-
-    def _memory_study(self, records: Sequence[TrialRecord], sampler: BaseSampler) -> Study:
-        import optuna
-
-        optuna.logging.set_verbosity(optuna.logging.ERROR)
-        study = optuna.create_study(directions=directions(self._space), sampler=sampler)
-        study.add_trials(as_trials(records, self._space))
-        return study
+        if self.sampler in {"random", "grid", "qmc"} or launches <= STARTUP_LAUNCHES:
+            return f"drawn by the sampler {self.sampler} to learn the space"
+        return f"most promising by the sampler {self.sampler}"
 
     def _sampler(self, launches: int) -> BaseSampler:
         # Seeded by how much is known, so that a resumed study goes on as the uninterrupted one would.
-        if self._name != GUIDED:
-            return stock_sampler(self._name, self._space, seed=self._seed + launches)
+        if self.sampler != GUIDED:
+            return stock_sampler(self.sampler, self._space, seed=self._seed + launches)
         from spectune.search.guided.sampler import GuidedSampler
 
         return GuidedSampler(self._guide, seed=self._seed + launches)
@@ -195,20 +199,11 @@ class Proposer:
     def _guide(self) -> Guide:
         from spectune.search.guided.guide import Guide
 
-        return Guide(self._space, self._engine, seed=self._seed)
-
-    def _suggested(self, trial: Trial) -> dict[str, Any]:
-        """Ask for the algorithm first, and for draft parameters only where there is speculation."""
-        assignment: dict[str, Any] = {}
-        speculative = True
-        parameters = self._space.parameters.values()
-        for parameter in sorted(parameters, key=lambda p: (p.name != ALGORITHM, p.is_speculative)):
-            if parameter.name != ALGORITHM and parameter.is_speculative and not speculative:
-                continue
-            assignment[parameter.name] = value = suggest(trial, parameter)
-            if parameter.name == ALGORITHM:
-                speculative = value != NO_SPECULATION
-        return assignment
+        lent = self.warm_start
+        return Guide(
+            self._space, self._engine, seed=self._seed,
+            borrowed=lent.evidence if lent else (), lender=lent.study if lent else "",
+        )  # fmt: skip
 
     def _any(self, seen: AbstractSet[str], ruled_out: Sequence[Exclusion], launches: int) -> Proposal | None:
         """Return some candidate not seen yet, drawn at random where the space is large."""
@@ -217,18 +212,8 @@ class Proposer:
         parameters = self._space.parameters.values()
         for _ in range(1000):
             drawn = {p.name: p.values[rng.randrange(len(p.values))] for p in parameters}
-            candidate = self.legal(dict(self._engine.repaired(drawn)))
+            candidate = self.legal(drawn)
             if candidate is not None and self._new(candidate, seen, ruled_out):
                 return Proposal(candidate, why)
         unseen = next((c for c in self.all() if self._new(c, seen, ruled_out)), None)
         return None if unseen is None else Proposal(unseen, why)
-
-
-def suggest(trial: Trial, parameter: Parameter) -> Value:
-    """Let the sampler choose a value of the parameter."""
-    if parameter.is_fixed:
-        return parameter.values[0]
-    domain = parameter.domain
-    if isinstance(domain, IntegerRange):
-        return trial.suggest_int(parameter.name, domain.low, domain.high, step=domain.step)
-    return decode(parameter, trial.suggest_categorical(parameter.name, [encode(value) for value in domain]))

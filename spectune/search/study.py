@@ -10,21 +10,22 @@ from spectune.bench.prompt_sources import Workload
 from spectune.bench.prompt_stream import PromptStream
 from spectune.engines.protocol import Engine, Occasion, Renderer
 from spectune.engines.simulated.engine import SimulatedEngine
-from spectune.errors import SpectuneError
-from spectune.machine import take_fingerprint
+from spectune.search.budget import spent_s
 from spectune.search.canary import SAMPLED, Canaries
 from spectune.search.canary import SEED as CANARY_SEED
 from spectune.search.dominated import Dominated
 from spectune.search.feed import PromptFeed
 from spectune.search.folder import StudyFolder
 from spectune.search.ledger import Ledger
-from spectune.search.plan import Stop, next_step, progress, spent_s
+from spectune.search.plan import Stop, next_step
 from spectune.search.proposals import Proposer
+from spectune.search.prospect import progress, prospect
 from spectune.search.records import Role, TrialRecord
 from spectune.search.samplers import GUIDED
 from spectune.search.siblings import remarks
 from spectune.search.traffic import open_prompts, summary
 from spectune.search.trial import Trial
+from spectune.search.warm_start import WarmStart
 from spectune.search.watcher import Watcher
 from spectune.space import SearchSpace
 
@@ -40,42 +41,6 @@ class Ended:
 
     records: Sequence[TrialRecord]
     stop: Stop
-
-
-def open_study(folder: StudyFolder, space: SearchSpace, engine: Engine) -> None:
-    """Begin the study, or make sure that the one in the folder is this one.
-
-    Raises:
-        SpectuneError: When the folder holds a study of another search space.
-    """
-    belongings = engine.belongings()
-    if not folder.exists():
-        software = engine.software()
-        fingerprint = take_fingerprint(
-            engine.title, packages=software.packages, engine_sitecustomize=software.sitecustomize
-        )
-        folder.begin(space.text, space.resolved_yaml(), fingerprint.to_json(), belongings)
-        return
-    refuse_another(folder, space)
-    for name, text in belongings.items():
-        if folder.belonging(name) != text:
-            raise SpectuneError(
-                f"the study {folder.name} was begun with another {name} (kept as {folder.root / name}); "
-                "give this one a name of its own with --study NAME"
-            )
-
-
-def refuse_another(folder: StudyFolder, space: SearchSpace) -> None:
-    """Make sure that a study that has begun is one of this space.
-
-    Raises:
-        SpectuneError: It is another's.
-    """
-    if folder.exists() and not space.asks_the_same_as(folder.space()):
-        raise SpectuneError(
-            f"the study {folder.name} was begun with another search space or engine (kept as {folder.resolved_file}); "
-            "give this one a name of its own with --study NAME"
-        )
 
 
 async def run_study(
@@ -98,9 +63,10 @@ async def run_study(
     records = folder.records()
     virtual = isinstance(engine, SimulatedEngine) and engine.virtual
     began, known = time.monotonic(), len(records)
-    so_far = progress(records, space)
+    proposer = Proposer(space, engine, sampler=sampler, warm_start=WarmStart.of(folder))
+    expected = prospect(records, space, proposer)
+    so_far = progress(records, expected)
     watcher.planned(replace(so_far, left_s=None) if virtual else so_far)
-    proposer = Proposer(space, engine, sampler=sampler)
     step = next_step(records, folder.interrupted(), space, proposer)
     if isinstance(step, Stop):
         return Ended(records, step)
@@ -108,12 +74,12 @@ async def run_study(
     workload = open_prompts(space)
     renderer = engine.renderer()
     try:
-        told_of_reuse, told_too_long = False, 0
         if not records:
+            watcher.notes(f"plan: {expected.words}; it rests on {expected.rests_on}")
             for line in summary(space, workload, renderer).lines():
                 watcher.notes(line)
         canaries = study_canaries(space, workload, engine, renderer, folder, records)
-        told: set[str] = set()  # changes of the machine
+        remarks_on = _Remarks(watcher)
         feed = PromptFeed(
             workload, renderer,
             chat_template=space.workload.chat_template, output_tokens=space.workload.output_tokens,
@@ -133,26 +99,43 @@ async def run_study(
             ledger.finish(record, records)
             records.append(record)
             watcher.finished(record)
-            for remark in seen:
-                watcher.notes(remark)
-            for change in record.environment_changes:
-                if change.matters and change.field not in told:
-                    told.add(change.field)
-                    watcher.notes(f"the machine is not as it was when the study began: {change}")
-            if feed.reused and not told_of_reuse:
-                told_of_reuse = True
-                watcher.notes(
-                    "the prompts have run out and are sent again: repeated ones may come from the prefix cache"
-                )
-            if feed.too_long > told_too_long:
-                told_too_long = feed.too_long
-                watcher.notes(f"{told_too_long} prompts are left out: with their answers they exceed the context")
+            remarks_on.launch(record, seen)
+            remarks_on.prompts(feed)
             pace = (time.monotonic() - began) / (len(records) - known) if virtual else None
-            watcher.planned(progress(records, space, pace))
+            watcher.planned(progress(records, prospect(records, space, proposer), pace))
             step = next_step(records, [], space, proposer)
     finally:
         renderer.close()
     return Ended(records, step)
+
+
+class _Remarks:
+    """Says what is worth a line of its own, once."""
+
+    def __init__(self, watcher: Watcher) -> None:
+        self._watcher = watcher
+        self._changes: set[str] = set()  # of the machine
+        self._reused, self._too_long = False, 0
+
+    def launch(self, record: TrialRecord, seen: Sequence[str]) -> None:
+        """Say what was seen of a launch, and how the machine has changed."""
+        for remark in seen:
+            self._watcher.notes(remark)
+        for change in record.environment_changes:
+            if change.matters and change.field not in self._changes:
+                self._changes.add(change.field)
+                self._watcher.notes(f"the machine is not as it was when the study began: {change}")
+
+    def prompts(self, feed: PromptFeed) -> None:
+        """Say that prompts have run out, or are left out."""
+        if feed.reused and not self._reused:
+            self._reused = True
+            self._watcher.notes(
+                "the prompts have run out and are sent again: repeated ones may come from the prefix cache"
+            )
+        if feed.too_long > self._too_long:
+            self._too_long = feed.too_long
+            self._watcher.notes(f"{feed.too_long} prompts are left out: with their answers they exceed the context")
 
 
 def study_canaries(

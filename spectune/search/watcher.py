@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from spectune.analysis.measurement import LevelMeasurement
-from spectune.search.plan import Progress
+from spectune.search.prospect import Progress
 from spectune.search.records import Step, TrialRecord
 
 

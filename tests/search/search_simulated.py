@@ -15,7 +15,7 @@ from spectune.engines.protocol import Occasion
 from spectune.search import Role, Step, StudyFolder, TrialRecord
 from spectune.search.canary import SAMPLED, Canaries
 from spectune.search.feed import PromptFeed
-from spectune.search.plan import Progress
+from spectune.search.prospect import Progress
 from spectune.search.traffic import open_prompts
 from spectune.search.trial import Trial
 from spectune.space import Candidate, load_space

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-from search_samples import baseline, chain, engine, record, space
+import math
 
+import pytest
+from search_samples import SPACE, baseline, chain, engine, record, space
+
+from spectune.search.budget import kept_for_confirmation
 from spectune.search.confirmation import confirmation
-from spectune.search.plan import Stop, kept_for_confirmation, next_step, progress
+from spectune.search.plan import Stop, next_step
 from spectune.search.proposals import Proposer
 from spectune.search.records import Role, Step, TrialRecord
 from spectune.serving import FailureClass
@@ -86,14 +89,35 @@ def test_share_kept(trials: int, kept: int) -> None:
     assert kept_for_confirmation(space(trials=trials)) == kept
 
 
-def test_time_is_a_budget_too() -> None:
-    at = space(trials=None, hours=0.1)
-    records = [record(0, baseline(), total_s=100.0), record(1, chain(3), total_s=180.0)]
-    assert step(records, at).role is Role.CONFIRM
-    spent = [*records, record(2, baseline(), role=Role.CONFIRM, total_s=100.0)]
-    found = after(spent, at)
+@pytest.mark.parametrize("budget", [{"hours": 1.0}, {"gpu_hours": 8.0}])
+def test_time_is_a_budget_too(budget: dict[str, float]) -> None:
+    at = space(SPACE.replace("gpus: 0", "gpus: 8"), trials=None, **budget)
+    records = [record(0, baseline(), total_s=300.0)]
+    while isinstance(found := after(records, at), Step):
+        records.append(record(len(records), found.candidate, role=found.role, total_s=299.0))
+        assert math.fsum(r.seconds.total for r in records) <= 3600
+    assert len(records) == 12
+    assert [r.role is Role.CONFIRM for r in records] == [False] * 10 + [True] * 2
+    assert f"the budget of {'1 h' if 'hours' in budget else '8 GPU-hours (1 h on 8 GPUs)'}" in found.reason
+
+
+def test_a_launch_that_would_end_too_late_is_not_begun() -> None:
+    at = space(hours=0.1)
+    records = [record(0, baseline(), total_s=100.0), record(1, chain(3), total_s=200.0)]
+    found = after(records, at)
     assert isinstance(found, Stop)
-    assert "hours" in found.reason
+    assert found.reason == "the budget of 0.1 h allows no further launch: 1 min are left, and a launch takes 2 min"
+
+
+def test_another_baseline_is_tried_where_the_first_of_the_file_cannot_run() -> None:
+    records = [record(0, baseline(), failure=FailureClass.CRASH)]
+    found = step(records)
+    assert (found.role, found.candidate) == (Role.BASELINE, baseline("LL"))
+    records.append(record(1, found.candidate, role=Role.BASELINE))
+    assert step(records).role is Role.SEARCH
+    dead = [*records[:1], record(1, baseline("LL"), failure=FailureClass.CRASH)]
+    assert isinstance(stop := after(dead), Stop)
+    assert stop.reason == "there is nothing to compare with: it was crash"
 
 
 def test_a_failed_baseline_ends_the_study_without_an_answer() -> None:
@@ -170,9 +194,3 @@ def test_finalists_keep_the_bounds_if_any_does() -> None:
     ]
     assert confirmation(records, space(), 4).contenders == (baseline(), chain(2))
     assert confirmation(records[:2], space(), 4).contenders == (baseline(), chain(1))
-
-
-def test_progress_estimates_the_time_left_from_the_launches_made() -> None:
-    assert progress([], space()).left_s is None
-    at = progress([record(0, baseline(), total_s=30.0), record(1, chain(1), total_s=50.0)], space())
-    assert (at.done, at.planned, at.spent_s, at.left_s) == (2, 12, 80.0, 400.0)

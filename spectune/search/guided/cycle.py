@@ -48,17 +48,18 @@ class CycleModel:
     spreads: Floats
 
     @classmethod
-    def fit(cls, rows: Floats, times_ms: Floats, baseline_ms: float) -> CycleModel:
+    def fit(cls, rows: Floats, times_ms: Floats, baseline_ms: float, errors: Floats | float = 1.0) -> CycleModel:
         """Fit by non-negative least squares of relative errors, with a ridge towards the guesses.
 
         Args:
             rows: Work terms of each measurement, as `terms` gives them.
-            times_ms: Cycle times, one per row, at least one.
+            times_ms: Cycle times, one per row.
             baseline_ms: A cycle of the baseline, in which the guesses are counted.
+            errors: Error of each cycle time, relative to that of a launch of this study.
         """
         drafters = rows.shape[1] - len(PRIORS)
         priors = np.array([*PRIORS.values(), *[DRAFTER_PRIOR] * drafters]) * baseline_ms
-        weights = 1.0 / (ERROR * times_ms)
+        weights = 1.0 / (ERROR * errors * times_ms)
         left = np.vstack([rows * weights[:, None], np.diag(1.0 / priors[:, 1])])
         right = np.concatenate([times_ms * weights, priors[:, 0] / priors[:, 1]])
         solution, _ = nnls(left, right)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from spectune.search.guided.setting import RELEVANT
 from spectune.search.records import Status, TrialRecord
 from spectune.search.values import figure, measured_values
 from spectune.serving import FailureClass
 from spectune.space import Candidate, SearchSpace
+from spectune.space.names import ENV_PREFIX
 
 LEAST_VERIFIES = 1.0
 
@@ -40,6 +42,21 @@ class LevelEvidence:
 
 
 @dataclass(frozen=True)
+class Discount:
+    """How much less a launch of an earlier study says than one of this study.
+
+    Attributes:
+        counted: Part of its counted cycles that still says something of acceptance.
+        noise: Factor on the errors of its cycle times and figures of merit.
+        risk: Probability that what failed there fails here.
+    """
+
+    counted: float
+    noise: float
+    risk: float
+
+
+@dataclass(frozen=True)
 class Evidence:
     """One launch.
 
@@ -49,18 +66,23 @@ class Evidence:
             launch that gave no measurement to learn from.
         levels: What was measured at each level.
         failure: Its class, where the candidate is to blame.
+        discount: Of a launch that an earlier study made; None for this study's own.
     """
 
     candidate: Candidate
     targets: tuple[float, ...] | None
     levels: tuple[LevelEvidence, ...] = ()
     failure: FailureClass | None = None
+    discount: Discount | None = None
 
     def dumps(self) -> str:
         """Return it as one line of JSON: what an Optuna trial carries of it, and copies faster than nested data."""
         failure = None if self.failure is None else self.failure.value
         levels = [asdict(level) for level in self.levels]
-        return json.dumps({**self.candidate.to_json(), "targets": self.targets, "levels": levels, "failure": failure})
+        discount = {} if self.discount is None else {"discount": asdict(self.discount)}
+        return json.dumps(
+            {**self.candidate.to_json(), "targets": self.targets, "levels": levels, "failure": failure, **discount}
+        )
 
     @classmethod
     def loads(cls, text: str) -> Evidence:
@@ -71,7 +93,18 @@ class Evidence:
             targets=None if data["targets"] is None else tuple(data["targets"]),
             levels=tuple(LevelEvidence(**{**level, "survival": tuple(level["survival"])}) for level in data["levels"]),
             failure=None if data["failure"] is None else FailureClass(data["failure"]),
+            discount=None if data.get("discount") is None else Discount(**data["discount"]),
         )
+
+    @property
+    def noise(self) -> float:
+        """Factor on the errors of its figures."""
+        return 1.0 if self.discount is None else self.discount.noise
+
+    @property
+    def counted(self) -> float:
+        """Part of its counted cycles that counts."""
+        return 1.0 if self.discount is None else self.discount.counted
 
 
 def evidence_of(records: Sequence[TrialRecord], space: SearchSpace) -> list[Evidence]:
@@ -87,6 +120,29 @@ def evidence_from(record: TrialRecord, space: SearchSpace) -> Evidence | None:
             return None
         return Evidence(record.candidate, None, failure=failure.failure_class)
     return Evidence(record.candidate, _targets(record, space), _levels(record, space))
+
+
+def borrowed_from(
+    record: TrialRecord, theirs: SearchSpace, ours: SearchSpace, discount: Discount, *, same_machine: bool
+) -> Evidence | None:
+    """Return what a launch of an earlier study says in this one's terms; None where that is nothing.
+
+    Args:
+        record: The launch.
+        theirs: The space it was made for; what was fixed there may be searched here.
+        ours: The space of this study.
+        discount: How much less it says.
+        same_machine: Whether its times tell of this machine too; if not, only acceptance and failures do.
+    """
+    found = evidence_from(record, theirs)
+    if found is None or record.status is Status.SUSPECT:
+        return None
+    fixed = {**theirs.engine.args, **{f"{ENV_PREFIX}{name}": value for name, value in theirs.engine.env.items()}}
+    known = {name: value for name, value in fixed.items() if name in ours.parameters or name in RELEVANT}
+    candidate = Candidate.of({**known, **record.candidate.values})
+    levels = found.levels if same_machine else tuple(replace(level, concurrency=None) for level in found.levels)
+    targets = _targets(record, ours) if same_machine else None
+    return Evidence(candidate, targets, levels, found.failure, discount)
 
 
 def _targets(record: TrialRecord, space: SearchSpace) -> tuple[float, ...] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ FIRST = 3  # launches before the first forecast
 LEAST = 4  # forecasts before physics is given up
 BAD = 0.05  # root mean square error of the log score from which a search without physics is asked as well
 CLEARLY = 0.7  # of the error with physics: better by chance only now and then
+TEMPERED = 1.5  # factor on deviations where two ways to predict are compared: both are surer than they should be
 EXPLORING, MOST_EXPLORING = 0.1, 0.4  # share of launches that look beyond the best prediction
 
 Seen = tuple[Evidence, ...]
@@ -27,6 +29,12 @@ class Forecast:
     mean: float
     deviation: float
     value: float
+
+    @property
+    def log_density(self) -> float:
+        """Log density of the value, the same constant left out of all."""
+        scale = TEMPERED * self.deviation
+        return -0.5 * ((self.value - self.mean) / scale) ** 2 - math.log(scale)
 
 
 class Forecasts:
@@ -54,6 +62,11 @@ class Forecasts:
         if len(forecasts) < LEAST or with_physics < BAD:
             return True
         return _error(self._last(seen, physical=False)) > CLEARLY * with_physics
+
+    def likelihood(self, seen: Seen) -> float:
+        """Return the log likelihood of all launches but the first, each given those before it."""
+        found = [self._at(seen[: index + 1], True) for index, item in enumerate(seen) if index and item.targets]
+        return math.fsum(forecast.log_density for forecast in found if forecast is not None)
 
     def _last(self, seen: Seen, *, physical: bool) -> list[Forecast]:
         measured = [index for index, item in enumerate(seen) if item.targets is not None and index >= FIRST]

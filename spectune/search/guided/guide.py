@@ -16,8 +16,9 @@ from spectune.search.guided.choosing import LIKELY, front_weights, promising, sh
 from spectune.search.guided.evidence import Evidence
 from spectune.search.guided.forecasts import Forecasts
 from spectune.search.guided.landscape import Landscape, chances, survey
+from spectune.search.guided.paying import chance, chance_by_priors
 from spectune.search.guided.physics import targets_of
-from spectune.search.guided.stopping import Outlook, outlook
+from spectune.search.guided.stopping import LEAST_INFLATION, Outlook, outlook
 from spectune.search.guided.wording import compared, describe
 from spectune.serving import FailureClass
 from spectune.space import Candidate, SearchSpace
@@ -32,6 +33,7 @@ SMALL_TREE = 2  # N of the first tree at most, in lengths of its chain
 UNHEARD_TRIES = 3  # launches of a drafter that has failed so far
 UNHEARD_FEASIBLE = 0.1  # chance to run of the next of them, at least
 EQUAL = 1e-9
+MISLEADING = math.log(5.0)  # log odds against an earlier study from which nothing of it is used
 
 
 @dataclass(frozen=True)
@@ -49,13 +51,27 @@ class Guide:
     evidence gives the same advice whatever was asked before.
     """
 
-    def __init__(self, space: SearchSpace, engine: Engine, *, seed: int = 0) -> None:
+    def __init__(
+        self, space: SearchSpace, engine: Engine, *, seed: int = 0, borrowed: Sequence[Evidence] = (), lender: str = ""
+    ) -> None:
+        """Chart a space.
+
+        Args:
+            space: What is searched.
+            engine: What is launched.
+            seed: Of the draws.
+            borrowed: Discounted launches of an earlier study. They shape beliefs as long as this study's launches are
+                likelier with them than without, and are never taken for launches of this one.
+            lender: The name of that study.
+        """
         self.space, self._seed = space, seed
         self.chart = Chart.of(space, engine)
         self._targets = targets_of(space)
-        self._forecasts = Forecasts(lambda seen, physical: self._survey(seen, physical=physical))
+        self._borrowed, self._lender = tuple(borrowed), lender
+        self._alone = Forecasts(lambda seen, physical: self._survey(seen, physical=physical))
+        self._helped = Forecasts(lambda seen, physical: self._survey((*self._borrowed, *seen), physical=physical))
         self._refused: set[int] = set()
-        self._latest: tuple[tuple[Evidence, ...], Landscape] | None = None
+        self._latest: dict[bool, tuple[tuple[Evidence, ...], Landscape]] = {}
 
     def propose(self, evidence: Sequence[Evidence]) -> Advice | None:
         """Return the next launch; None when every candidate has been launched, or cannot pay."""
@@ -69,23 +85,46 @@ class Guide:
         untried &= ~self._hopeless(self.dropped(evidence))
         if not untried.any():
             return None
-        first = self._unheard(evidence, beliefs, untried) or self._first_tree(evidence, beliefs, untried)
+        known = (*self.lent(evidence), *evidence)
+        first = self._unheard(evidence, beliefs, untried) or self._first_tree(known, beliefs, untried)
         if first is not None:
             return first
         tried = self._tried(evidence)
         found = promising(beliefs, untried, tried, np.full(beliefs.goals, 1.0 / beliefs.goals))
-        if beliefs.goals > 1 and (found.gain < SATED or rng.random() < self._forecasts.exploring(tuple(evidence))):
+        exploring = self._forecasts(evidence).exploring(tuple(evidence))
+        if beliefs.goals > 1 and (found.gain < SATED or rng.random() < exploring):
             found = promising(beliefs, untried, tried, front_weights(beliefs, untried, tried, rng))
         why = compared(self.space, beliefs, found.number, found.weights, better=found.better, sure=found.sure)
-        return Advice(self.chart.table.candidate(found.number), why)
+        return Advice(self.chart.table.candidate(found.number), why + self._hint(evidence))
 
     def beliefs(self, evidence: Sequence[Evidence]) -> Landscape:
         """Return what is believed of all candidates, by physics unless a search without it has predicted better."""
+        return self._believed(evidence, helped=bool(self.lent(evidence)))
+
+    def lent(self, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
+        """Return the launches of the earlier study; none once this study's own speak against them."""
         known = tuple(evidence)
-        if self._latest is None or self._latest[0] != known:
-            physical = self._forecasts.trusts_physics(known)
-            self._latest = known, self._survey(known, physical=physical)
-        return self._latest[1]
+        if not self._borrowed or self._helped.likelihood(known) < self._alone.likelihood(known) - MISLEADING:
+            return ()
+        return self._borrowed
+
+    def drafters_lent(self, evidence: Sequence[Evidence]) -> frozenset[str]:
+        """Return the drafters whose acceptance the earlier study tells."""
+        heard = [item for item in self.lent(evidence) if item.levels]
+        return frozenset(d for item in heard if (d := self.chart.setting(item.candidate).drafter) is not None)
+
+    def paying(self, evidence: Sequence[Evidence]) -> float | None:
+        """Return the chance that speculation pays; None where nothing is known of it."""
+        if not any(item.targets for item in (*self._borrowed, *evidence)):
+            return chance_by_priors(self.chart, self._targets[: len(self.space.objectives)], self._borrowed)
+        ran = {item.candidate for item in evidence if item.failure is None}
+        failed = np.zeros(self.chart.table.size, np.bool_)
+        for item in evidence:
+            number = self.chart.table.number(item.candidate)
+            if number is not None and item.candidate not in ran:
+                failed[number] = True
+        inflation = max(LEAST_INFLATION, self._forecasts(evidence).miss(tuple(evidence)))
+        return chance(self.beliefs(evidence), failed, inflation)
 
     def dropped(self, evidence: Sequence[Evidence]) -> Mapping[str, str]:
         """Return the drafters that cannot pay, each with the reason."""
@@ -113,17 +152,33 @@ class Guide:
         untried &= ~self._hopeless(dropped)
         reasons = tuple(dropped.values())
         if not untried.any():
-            return Outlook(0.0, 0.0, reasons)
-        inflation = self._forecasts.miss(tuple(evidence))
+            return Outlook(0.0, 0.0, 0, reasons)
+        inflation = self._forecasts(evidence).miss(tuple(evidence))
         found = outlook(beliefs, shortlist(beliefs, untried, beliefs.score), np.array(tried), inflation)
         return replace(found, dropped=reasons)
 
     def standing(self, evidence: Sequence[Evidence], candidate: Candidate) -> float | None:
-        """Return the log score believed of a candidate: its own launches, and what all others say of it."""
+        """Return the log score believed of a candidate: its own launches, and what all others of this study say."""
         number = self.chart.table.number(candidate)
         if number is None or not any(item.targets for item in evidence):
             return None
-        return float(self.beliefs(evidence).score[number])
+        return float(self._believed(evidence, helped=False).score[number])
+
+    def _believed(self, evidence: Sequence[Evidence], *, helped: bool) -> Landscape:
+        """Return what is believed with or without the earlier study's launches."""
+        known = tuple(evidence)
+        if helped not in self._latest or self._latest[helped][0] != known:
+            forecasts, others = (self._helped, self._borrowed) if helped else (self._alone, ())
+            physical = forecasts.trusts_physics(known)
+            self._latest[helped] = known, self._survey((*others, *known), physical=physical)
+        return self._latest[helped][1]
+
+    def _forecasts(self, evidence: Sequence[Evidence]) -> Forecasts:
+        return self._helped if self.lent(evidence) else self._alone
+
+    def _hint(self, evidence: Sequence[Evidence]) -> str:
+        """Return who says so, as long as it is mostly the earlier study."""
+        return f", as study {self._lender} suggests" if len(self.lent(evidence)) > len(evidence) else ""
 
     def _survey(self, evidence: Sequence[Evidence], *, physical: bool) -> Landscape:
         return survey(self.chart, self.space, self._targets, evidence, physical=physical)

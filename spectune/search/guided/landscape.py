@@ -23,6 +23,7 @@ Integers = npt.NDArray[np.int64]
 
 JITTER = 1e-8
 BOUND_DOUBT = 0.10  # standard deviation of the log of a bounded metric: a candidate near its bound is no outcast
+MOVED = 0.1  # standard deviation of the log by which all figures of an earlier study may be off together
 UNEXPLAINED = Spreads(single=0.15, pair=0.05, draft=0.2, draft_single=0.3, mean=1.0, noise=0.02)
 
 
@@ -89,23 +90,27 @@ def survey(
         chart: The candidates.
         space: Its search space.
         targets: As `targets_of` gives them.
-        evidence: At least one launch with targets.
+        evidence: At least one launch with targets; those of earlier studies are told by their discount.
         physical: Whether to use acceptance and cycle time; without, the process stands alone.
     """
     measured = [item for item in evidence if item.targets is not None]
+    heard = [item for item in evidence if item.targets is None and item.discount is not None and item.levels]
     goals = len(space.objectives)
-    ground = _Ground.of(chart, targets, goals, measured, physical=physical)
+    ground = _Ground.of(chart, targets, goals, measured, heard, physical=physical)
     codes = chart.codes([item.candidate for item in measured])
     values = np.array([item.targets for item in measured]).T
+    errors = np.array([item.noise for item in measured])
+    own = np.array([item.discount is None for item in measured])
     means = np.empty((len(targets), chart.table.size))
     process, parts = None, 0
     for rows, spreads, used in ((ground.explained, Spreads(), None), (ground.unexplained, UNEXPLAINED, 0)):
         if not rows:
             continue
         left = values[rows] - ground.measured[rows]
-        middle = np.median(left, axis=1, keepdims=True)
+        middle = np.median(left[:, own] if own.any() else left, axis=1, keepdims=True)
         components = Components(chart.axes, chart.draft_axes)
-        fitted = Residual.fit(components, codes, ground.seen_features[:, :used], (left - middle).T, spreads)
+        seen = ground.seen_features[:, :used]
+        fitted = Residual.fit(components, codes, seen, (left - middle).T, spreads, errors)
         means[rows] = _everywhere(chart, fitted, ground.everywhere[rows], ground.features[:, :used]) + middle
         if process is None or rows[0] < goals:
             process, parts = fitted, fitted.features.shape[1]
@@ -138,19 +143,30 @@ class _Ground:
 
     @classmethod
     def of(
-        cls, chart: Chart, targets: tuple[Target, ...], goals: int, measured: Sequence[Evidence], *, physical: bool
+        cls,
+        chart: Chart,
+        targets: tuple[Target, ...],
+        goals: int,
+        measured: Sequence[Evidence],
+        heard: Sequence[Evidence],
+        *,
+        physical: bool,
     ) -> _Ground:
-        """Fit physics, if there is anything to fit it to."""
+        """Fit physics, if there is anything to fit it to; what was heard elsewhere tells of acceptance alone."""
         rows = list(range(len(targets)))
         settings = [chart.setting(item.candidate) for item in measured]
         shapes = len(chart.works.settings), len(measured)
         if not physical or all(level.concurrency is None for item in measured for level in item.levels):
             nothing = [np.zeros((len(targets), size)) for size in shapes]
             return cls(None, [], rows, *nothing, *[np.zeros((size, 0)) for size in shapes])
-        physics = Physics.fit(measured, settings, chart.drafters, chart.depth)
+        known = [*settings, *(chart.setting(item.candidate) for item in heard)]
+        physics = Physics.fit([*measured, *heard], known, chart.drafters, chart.depth)
         works = Works.of(settings, [target.load for target in targets if target.load is not None], chart.drafters)
         expected = [physics.expected(of, targets) for of in (chart.works, works)]
         features = [physics.features(of, targets[:goals], chart.works.drafts) for of in (chart.works, works)]
+        moved = MOVED * np.array([[float(item.discount is not None)] for item in measured])
+        if moved.any():
+            features = [np.hstack([features[0], np.zeros((shapes[0], 1))]), np.hstack([features[1], moved])]
         explained = [row for row in rows if targets[row].load is not None]
         return cls(physics, explained, [row for row in rows if row not in explained], *expected, *features)
 
@@ -164,6 +180,17 @@ def _everywhere(chart: Chart, process: Residual, base: Floats, features: Floats)
 
 def chances(chart: Chart, evidence: Sequence[Evidence]) -> Floats:
     """Return the probability that each candidate's launch succeeds, by the failures so far; 0 where it cannot."""
+    found = np.ones(chart.table.size)
+    for risk in sorted({_risk(item) for item in evidence}):
+        found *= 1.0 - risk * (1.0 - _chances(chart, [item for item in evidence if _risk(item) == risk]))
+    return found
+
+
+def _risk(item: Evidence) -> float:
+    return 1.0 if item.discount is None else item.discount.risk
+
+
+def _chances(chart: Chart, evidence: Sequence[Evidence]) -> Floats:
     failed = [item for item in evidence if item.failure is not None]
     found = np.ones(chart.table.size)
     if not failed:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spectune.search.guided.acceptance import AcceptanceModel, Accepted, even_survival
-from spectune.search.guided.cycle import CycleModel, terms
+from spectune.search.guided.cycle import PRIORS, CycleModel, terms
 from spectune.search.guided.evidence import Evidence
 from spectune.search.guided.setting import Setting
 from spectune.space import SearchSpace
@@ -95,27 +95,34 @@ class Physics:
         drafters: Sequence[str],
         depth: int,
     ) -> Physics:
-        """Fit both models.
+        """Fit both models; without launches they are guesses, a cycle of the baseline being the unit of time.
 
         Args:
-            evidence: Launches with levels, at least one.
+            evidence: Launches with levels.
             settings: Of these launches.
             drafters: All of the table.
             depth: Deepest draft of the table.
         """
-        accepted, rows, times, plain = [], [], [], []
+        accepted: list[Accepted] = []
+        rows: list[Floats] = []
+        times: list[float] = []
+        errors: list[float] = []
+        plain: list[float] = []
         for item, setting in zip(evidence, settings, strict=True):
             for level in item.levels:
                 if level.concurrency is not None:
                     rows.append(terms([setting], level.concurrency, drafters)[0])
                     times.append(level.cycle_ms)
+                    errors.append(item.noise)
                     if setting.drafter is None:
                         plain.append(level.cycle_ms)
                 if setting.drafter is not None:
                     survival = level.survival or even_survival(level.accept_length, setting.depth)
-                    accepted.append(Accepted(setting, survival, level.accept_length, level.verifies))
-        baseline = min(plain or times)
-        return cls(AcceptanceModel.fit(accepted, depth), CycleModel.fit(np.array(rows), np.array(times), baseline))
+                    verifies = item.counted * level.verifies
+                    accepted.append(Accepted(setting, survival, level.accept_length, verifies))
+        work = np.array(rows).reshape(len(rows), len(PRIORS) + len(drafters))
+        cycle = CycleModel.fit(work, np.array(times), min(plain or times, default=1.0), np.array(errors))
+        return cls(AcceptanceModel.fit(accepted, depth), cycle)
 
     def lengths(self, works: Works) -> Floats:
         """Return the accept length to expect of each setting, shape (settings,)."""

@@ -108,7 +108,15 @@ class Residual:
     targets: Floats
 
     @classmethod
-    def fit(cls, components: Components, codes: Codes, features: Floats, targets: Floats, spreads: Spreads) -> Residual:
+    def fit(
+        cls,
+        components: Components,
+        codes: Codes,
+        features: Floats,
+        targets: Floats,
+        spreads: Spreads,
+        errors: Floats | None = None,
+    ) -> Residual:
         """Fit the variances, then the process.
 
         Args:
@@ -117,9 +125,11 @@ class Residual:
             features: Shape (n, parts); a linear function of them with standard normal coefficients is one component.
             targets: Shape (n, targets); all share the kernel.
             spreads: Prior standard deviations.
+            errors: Noise of each assignment's targets relative to that of a launch, shape (n,); 1 where not given.
         """
         count = len(codes)
-        stack = np.concatenate([components.stack(codes, features), np.eye(count)[None]])
+        noise = np.eye(count) if errors is None else np.diag(np.square(errors))
+        stack = np.concatenate([components.stack(codes, features), noise[None]])
         flat = stack.reshape(len(stack), -1)
         priors = components.priors(spreads)
         weights = priors.copy()

@@ -28,11 +28,13 @@ class Outlook:
     Attributes:
         chance: Probability that an untried candidate is better than the best tried one by more than `MARGIN`.
         gain: Expected log improvement of the best untried candidate over the best tried one.
+        open: How many untried candidates, launched one by one, would leave too little chance to go on for.
         dropped: Branches that cannot pay, and why, in a sentence each.
     """
 
     chance: float
     gain: float
+    open: int = 0
     dropped: tuple[str, ...] = ()
 
     @property
@@ -69,6 +71,13 @@ def outlook(beliefs: Landscape, untried: Integers, tried: Integers, inflation: f
     rng = np.random.default_rng(0)
     draws = beliefs.draws(numbers, DRAWS, rng, inflation)
     runs = rng.random((DRAWS, 1)) < beliefs.feasible[contenders]
-    theirs = np.where(runs, draws[:, len(champions) :], -np.inf).max(axis=1)
-    ahead = theirs - draws[:, : len(champions)].max(axis=1)
-    return Outlook(float(np.mean(ahead > math.log1p(MARGIN))), float(np.mean(np.maximum(0.0, ahead))))
+    theirs = np.where(runs, draws[:, len(champions) :], -np.inf)
+    ahead = theirs.max(axis=1) - draws[:, : len(champions)].max(axis=1)
+    better = ahead > math.log1p(MARGIN)
+    return Outlook(float(np.mean(better)), float(np.mean(np.maximum(0.0, ahead))), _open(theirs.argmax(axis=1)[better]))
+
+
+def _open(winners: Integers) -> int:
+    """Return how many candidates win all but `1 - SURE` of the draws, of those that are won by any."""
+    wins = np.sort(np.bincount(winners))[::-1]
+    return int(np.searchsorted(np.cumsum(wins), wins.sum() - (1.0 - SURE) * DRAWS)) + 1 if len(winners) else 0

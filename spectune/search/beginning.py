@@ -1,0 +1,60 @@
+"""How a study begins, or is found to have begun."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spectune.engines.protocol import Engine
+from spectune.errors import SpectuneError
+from spectune.machine import take_fingerprint
+from spectune.search.folder import StudyFolder
+from spectune.search.migration import migrate, refuse_another
+from spectune.search.warm_start import WARM_START, WarmStart, lend
+from spectune.space import SearchSpace
+
+
+def open_study(
+    folder: StudyFolder, space: SearchSpace, engine: Engine, lender: StudyFolder | None = None
+) -> Sequence[str]:
+    """Begin the study, or make sure that the one in the folder is this one, whose space may have grown.
+
+    Args:
+        folder: Where it is kept.
+        space: Its search space.
+        engine: What is launched.
+        lender: An earlier study that it begins with.
+
+    Returns:
+        What there is to say of it, in sentences.
+
+    Raises:
+        SpectuneError: When the folder holds a study of another search space, or the earlier study says nothing here.
+    """
+    belongings = dict(engine.belongings())
+    if not folder.exists():
+        software = engine.software()
+        fingerprint = take_fingerprint(
+            engine.title, packages=software.packages, engine_sitecustomize=software.sitecustomize
+        )
+        warm_start, resolved = None, space.resolved_yaml()
+        if lender is not None:
+            warm_start = lend(lender, space, engine)
+            belongings[WARM_START] = warm_start.dumps()
+            resolved = f"# {warm_start.words}\n{resolved}"
+        folder.begin(space.text, resolved, fingerprint.to_json(), belongings)
+        return [] if warm_start is None else [warm_start.words]
+    refuse_another(folder, space)
+    known = WarmStart.of(folder)
+    if lender is not None and (known is None or known.study != lender.name):
+        began = "without one" if known is None else f"from {known.study}"
+        raise SpectuneError(
+            f"--warm-start {lender.name}: the study {folder.name} has begun, {began}; give a new one a name of its own "
+            "with --study NAME"
+        )
+    for name, text in belongings.items():
+        if folder.belonging(name) != text:
+            raise SpectuneError(
+                f"the study {folder.name} was begun with another {name} (kept as {folder.root / name}); "
+                "give this one a name of its own with --study NAME"
+            )
+    return migrate(folder, space)

@@ -1,0 +1,150 @@
+"""What a study is expected to cost, and whether speculation will pay: shown before the start and after every launch.
+
+Before the first launch it rests on guesses, which are said with it, or on the launches of an earlier study; then on the
+beliefs of the guided search. Other samplers have no beliefs: with them a study costs what its budget allows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from spectune.search.baselines import CHECK_EVERY
+from spectune.search.budget import HOUR_S, kept_for_confirmation, limit_s, most_launches, pace_s, spent_s
+from spectune.search.plan import as_now
+from spectune.search.proposals import Proposer
+from spectune.search.records import Role, TrialRecord
+from spectune.search.samplers import GUIDED
+from spectune.search.timeline import timeline
+from spectune.space import SearchSpace
+
+USUAL_SEARCH = 20  # launches of the guided search before it is sure, while nothing is known
+START_SHARE = 0.25  # of the startup timeout, which people choose with room to spare
+
+
+@dataclass(frozen=True)
+class Prospect:
+    """A study's cost in all, launches already made included.
+
+    Attributes:
+        launches: Expected.
+        most: The budget's; None where it limits time alone and no launch has shown how many that is.
+        hours: Expected.
+        gpu_hours: Expected; 0 on a CPU.
+        pays: Chance that the best candidate with speculation is faster than the best without; None where that is open.
+        rests_on: What the figures rest on, in words.
+    """
+
+    launches: int
+    most: int | None
+    hours: float
+    gpu_hours: float
+    pays: float | None
+    rests_on: str
+
+    @property
+    def words(self) -> str:
+        """Return it as one line."""
+        most = f" (at most {self.most})" if self.most is not None and self.most > self.launches else ""
+        gpus = f", {_figure(self.gpu_hours)} GPU-hours" if self.gpu_hours else ""
+        pays = "" if self.pays is None else f"; speculation pays with a chance of {self.pays:.0%}"
+        return f"about {self.launches} launches{most}, {_figure(self.hours)} hours{gpus}{pays}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it for other programs."""
+        return {
+            "launches": self.launches, "launches_at_most": self.most, "hours": round(self.hours, 3),
+            "gpu_hours": round(self.gpu_hours, 3), "speculation_pays": self.pays, "rests_on": self.rests_on,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a study is.
+
+    Attributes:
+        done: Launches finished.
+        spent_s: Seconds of launches so far.
+        left_s: Seconds the rest may take; None before the first launch ended.
+        expected: The whole study.
+    """
+
+    done: int
+    spent_s: float
+    left_s: float | None
+    expected: Prospect
+
+
+def progress(records: Sequence[TrialRecord], expected: Prospect, reader_pace_s: float | None = None) -> Progress:
+    """Return how far a study is.
+
+    Args:
+        records: All finished launches.
+        expected: What it is expected to cost.
+        reader_pace_s: Seconds a launch takes on the reader's clock, where the launches' own time is virtual.
+    """
+    pace = pace_s(records) if reader_pace_s is None and records else reader_pace_s
+    left = None if pace is None else max(0, expected.launches - len(records)) * pace
+    return Progress(len(records), spent_s(records), left, expected)
+
+
+def prospect(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> Prospect:
+    """Return what a study is expected to cost.
+
+    Args:
+        records: All launches so far.
+        space: The search space with its budget.
+        proposer: Where new candidates come from, and what is believed of them.
+    """
+    known = as_now(records, timeline(records, space))
+    pace = pace_s(records) if records else _guessed_launch_s(space)
+    by_time = (limit_s(space) - spent_s(records)) / pace
+    most = min(most_launches(space), len(records) + max(0.0, by_time))
+    launches = int(min(most, len(records) + _to_come(known, space, proposer)))
+    hours = (spent_s(records) + (launches - len(records)) * pace) / HOUR_S
+    return Prospect(
+        launches=launches,
+        most=None if math.isinf(most) else int(most),
+        hours=hours,
+        gpu_hours=hours * space.engine.gpus,
+        pays=proposer.paying(known),
+        rests_on=_rests_on(records, space, proposer),
+    )
+
+
+def _to_come(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> float:
+    """Return how many launches are expected, whatever the budget."""
+    if proposer.sampler != GUIDED:
+        return math.inf
+    outlook = proposer.outlook(records)
+    search = max(1, USUAL_SEARCH - sum(record.role is Role.SEARCH for record in records))
+    if outlook is not None:
+        search = 0 if outlook.enough else outlook.open
+    kept = kept_for_confirmation(space) - sum(record.role is Role.CONFIRM for record in records)
+    baseline = 0 if any(record.role is Role.BASELINE for record in records) else 1
+    return baseline + search + search // CHECK_EVERY + max(0, kept)
+
+
+def _guessed_launch_s(space: SearchSpace) -> float:
+    workload = space.workload
+    return START_SHARE * space.engine.startup_timeout + len(workload.levels) * workload.level_time_limit
+
+
+def _rests_on(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> str:
+    if records:
+        return f"the {len(records)} launches so far"
+    cost = (
+        f"a launch taken to need {_guessed_launch_s(space) / 60:.1f} min ({START_SHARE:.0%} of engine.startup_timeout, "
+        "and level_time_limit for every level)"
+    )
+    if proposer.warm_start is not None:
+        lent = proposer.warm_start
+        return f"the {len(lent.evidence)} launches of study {lent.study}; {cost}"
+    guess = f"; {USUAL_SEARCH} launches of search; drafters and cycles as they mostly are"
+    return f"guesses, since nothing was launched: {cost}{guess if proposer.sampler == GUIDED else ''}"
+
+
+def _figure(value: float) -> str:
+    return f"{value:.2g}" if value < 10 else f"{value:.0f}"
