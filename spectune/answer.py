@@ -11,7 +11,7 @@ from spectune import files
 from spectune.errors import SpectuneError
 from spectune.export import DEFAULT_FORMATS, ExportedFiles, Format, Origin, adaptive_table, export_candidates
 from spectune.report import write_report
-from spectune.search import Stop, StudyFolder, Summary, TrialRecord, picked, summarise, weigh
+from spectune.search import Stop, StudyFolder, Summary, TrialRecord, WarmStart, picked, summarise, weigh
 from spectune.space import SearchSpace
 
 REPORTS = Path("reports")
@@ -65,8 +65,9 @@ def deliver(
     """
     environment = folder.environment()
     summary = summarise(
-        records, space, stop, name=folder.name, engine=str(environment.get("engine", "an unknown engine"))
-    )
+        records, space, stop,
+        name=folder.name, engine=str(environment.get("engine", "an unknown engine")), warm_start=WarmStart.of(folder),
+    )  # fmt: skip
     files.write_json(folder.summary_file, summary)
     path = report_file or REPORTS / f"{folder.name}.html"
     report = write_report(summary, records, environment, space, path)

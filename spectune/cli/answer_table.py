@@ -9,6 +9,7 @@ from rich.text import Text
 
 from spectune.analysis.break_even import break_even
 from spectune.answer import Answer
+from spectune.cli.effects_table import effect_lines
 from spectune.cli.terminal import OUT, clock, print_json
 
 SHOWN_OF_THE_REST = 6
@@ -33,8 +34,10 @@ def print_answer(answer: Answer, *, as_json: bool) -> None:
     for line in _machine_lines(summary):
         OUT.print(line, style="yellow", markup=False)
     _print_candidates(summary)
-    for line in _target_lines(summary):
+    for line in (*_target_lines(summary), *effect_lines(summary["effects"])):
         OUT.print(line, markup=False)
+    if (lent := summary["warm_start"]) is not None:
+        OUT.print(f"begun with {lent['launches']} launches of study {lent['study']} ({lent['why']})", markup=False)
     OUT.print(Text(_account(summary), style="dim"))
     for name, count in summary["failures"].items():
         OUT.print(f"{count} launch{'es' if count > 1 else ''} failed: {name}", markup=False)

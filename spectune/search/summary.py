@@ -16,6 +16,7 @@ from spectune.search.plan import Stop
 from spectune.search.records import SCHEMA, Role, Seconds, Status, TrialRecord
 from spectune.search.sentence import seen_in_search, sentence, words
 from spectune.search.timeline import Timeline, causes
+from spectune.search.warm_start import WarmStart
 from spectune.space import Candidate, SearchSpace
 
 Summary = Mapping[str, Any]
@@ -23,7 +24,13 @@ Summary = Mapping[str, Any]
 
 
 def summarise(
-    records: Sequence[TrialRecord], space: SearchSpace, stop: Stop | None, *, name: str, engine: str
+    records: Sequence[TrialRecord],
+    space: SearchSpace,
+    stop: Stop | None,
+    *,
+    name: str,
+    engine: str,
+    warm_start: WarmStart | None = None,
 ) -> Summary:
     """Return the content of `summary.json`.
 
@@ -33,7 +40,10 @@ def summarise(
         stop: Why it ended; None while it runs or after an interruption.
         name: The study.
         engine: Title of the engine.
+        warm_start: What the study began with.
     """
+    from spectune.search.guided.effects import effects
+
     evidence = weigh(records, space)
     best = _representative(evidence.records, evidence.recommended)
     effect = evidence.verdict.overall.detectable_effect
@@ -65,9 +75,11 @@ def summarise(
             for level in record.levels
         ],
         "candidates": list(_candidates(evidence, space)),
+        "effects": [e.to_json() for e in effects(evidence.line.launches, space, evidence.recommended)],
         "failures": Counter(r.failure.failure_class.value for r in records if r.failure is not None),
         "exclusions": [exclusion.to_json() for exclusion in learned(records)],
         "suspect": sum(record.status is Status.SUSPECT for record in records),
+        "warm_start": None if warm_start is None else warm_start.to_json(),
         "stop": None if stop is None else {"reason": stop.reason, "figure": stop.figure},
         "objectives": [{"metric": o.metric, "direction": o.direction, "level": o.level} for o in space.objectives],
         "targets": {"decode_speed": list(space.targets.decode_speed)},

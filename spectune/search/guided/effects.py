@@ -1,0 +1,216 @@
+"""What each searched parameter does, with an interval, "makes no difference" and "unknown" included.
+
+The question is what another value does instead of the best candidate's, all else equal, on average over the best
+candidates that were launched: those of the recommended branch, for draft parameters those with speculation. The
+answer is a contrast of predictions: what the fitted acceptance and cycle models expect, plus the Gaussian process on
+what these leave over, whose posterior covariance gives the interval. So an effect that no launch could have shown keeps
+its doubt, and launches that differ in several parameters share what they show. The deviations are widened by how far
+each launch lies from what all others predict of it (leave-one-out errors of the process), never narrowed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spectune.analysis.estimate import Estimate
+from spectune.engines.sglang.rules.folding import nearest_legal
+from spectune.search.guided.encoding import Axis, encode
+from spectune.search.guided.evidence import Evidence, evidence_of
+from spectune.search.guided.landscape import UNEXPLAINED
+from spectune.search.guided.physics import Physics, Target, Works, targets_of
+from spectune.search.guided.residual import Components, Residual, Spreads
+from spectune.search.guided.setting import RELEVANT, Setting
+from spectune.search.records import TrialRecord
+from spectune.space import ALGORITHM, NO_SPECULATION, Candidate, Objective, Parameter, SearchSpace, Value
+
+Floats = npt.NDArray[np.float64]
+
+LEAST_LAUNCHES = 3  # different candidates; fewer leave nothing to tell effects apart with
+LEAST_INFLATION = 1.5  # of the deviations: beliefs are narrower than truth where a machine has laws of its own
+NO_DIFFERENCE = 0.02  # an interval within this much of nothing is none
+NEVER_SEEN = 0.15  # standard deviation of the log effect of what no launch has varied
+CONTEXTS = 8  # candidates over which an effect is averaged
+Z95 = 1.96
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What one value does instead of another to one objective.
+
+    Attributes:
+        parameter: Its name.
+        value: What it is changed to.
+        against: Its value in the best candidate of the branch.
+        objective: The metric.
+        level: Where it is measured.
+        change: Of the metric, relative: 0.05 is 5 % more of it.
+        says: The same in words.
+    """
+
+    parameter: str
+    value: Value
+    against: Value
+    objective: str
+    level: str
+    change: Estimate
+    says: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return an entry of `effects` in `summary.json`."""
+        value, against = (list(one) if isinstance(one, tuple) else one for one in (self.value, self.against))
+        return {
+            "parameter": self.parameter, "value": value, "against": against, "objective": self.objective,
+            "level": self.level, "effect": self.change.to_json(), "says": self.says,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Question:
+    """A value of a parameter against another: pairs of candidates that differ in it, and in what it brings along."""
+
+    parameter: Parameter
+    value: Value
+    against: Value
+    pairs: tuple[tuple[Candidate, Candidate], ...]
+
+
+def effects(records: Sequence[TrialRecord], space: SearchSpace, recommended: Candidate | None) -> list[Effect]:
+    """Return the effect of every other value of every searched parameter, objective by objective.
+
+    Args:
+        records: Launches that can be compared with each other.
+        space: Their search space.
+        recommended: The candidate the study recommends; None when there is none.
+    """
+    measured = [item for item in evidence_of(records, space) if item.targets is not None]
+    if len({item.candidate for item in measured}) < LEAST_LAUNCHES or recommended is None:
+        return []
+    questions = list(_questions(measured, space, recommended))
+    if not questions:
+        return []
+    targets = targets_of(space)[: len(space.objectives)]
+    logs, deviations = _differences(questions, measured, targets, space)
+    return [
+        _answered(question, measured, objective, float(logs[row, column]), float(deviations[row, column]))
+        for column, question in enumerate(questions)
+        for row, objective in enumerate(space.objectives)
+    ]
+
+
+def _questions(measured: Sequence[Evidence], space: SearchSpace, recommended: Candidate) -> Iterator[_Question]:
+    ranked = sorted(measured, key=lambda item: -sum((item.targets or ())[: len(space.objectives)]))
+    best = list(dict.fromkeys([recommended, *(item.candidate for item in ranked)]))
+    for parameter in space.parameters.values():
+        name, speculates = parameter.name, parameter.is_speculative or recommended.speculative
+        contexts = [one for one in best if one.speculative is speculates and name in one.values][:CONTEXTS]
+        if parameter.is_fixed or not contexts:
+            continue
+        against = contexts[0].values[name]
+        for value in parameter.values:
+            if value in {against, NO_SPECULATION if name == ALGORITHM else None}:
+                continue
+            both = [(_changed(one, name, value, space), _changed(one, name, against, space)) for one in contexts]
+            pairs = tuple((one, other) for one, other in both if one is not None and other is not None)
+            if pairs:
+                yield _Question(parameter, value, against, pairs)
+
+
+def _changed(candidate: Candidate, name: str, value: Value, space: SearchSpace) -> Candidate | None:
+    """Return a candidate with another value, and the N that goes with it; None where that cannot be."""
+    found = Candidate.of(nearest_legal({**candidate.values, name: value}))
+    return found if found.values[name] == value and space.forbidden(found) is None else None
+
+
+def _differences(
+    questions: Sequence[_Question], measured: Sequence[Evidence], targets: Sequence[Target], space: SearchSpace
+) -> tuple[Floats, Floats]:
+    """Return the log differences and their standard deviations, shape (targets, questions)."""
+    varied = sorted((p for p in space.parameters.values() if not p.is_fixed), key=lambda p: not p.is_speculative)
+    axes = tuple(map(Axis.of, varied))
+    components = Components(axes, sum(p.is_speculative for p in varied))
+    asked = [candidate for question in questions for pair in question.pairs for candidate in pair]
+    candidates = [item.candidate for item in measured] + asked
+    count, codes = len(measured), encode(axes, [candidate.values for candidate in candidates])
+    expected, features = _physics(candidates, measured, targets, space)
+    values = np.array([item.targets for item in measured]).T
+    logs, deviations = np.zeros((2, len(targets), len(questions)))
+    explained = np.array([target.load is not None for target in targets]) & bool(features.shape[1])
+    for rows, spreads, used in ((explained, Spreads(), None), (~explained, UNEXPLAINED, 0)):
+        if not rows.any():
+            continue
+        left = values[: len(targets)][rows] - expected[rows, :count]
+        middle = np.median(left, axis=1, keepdims=True)
+        parts = features[:, :used]
+        fitted = Residual.fit(components, codes[:count], parts[:count], (left - middle).T, spreads)
+        means = expected[rows, count:] + fitted.means(codes[count:]) + fitted.shift(parts[count:])
+        inflation = np.maximum(LEAST_INFLATION, _missed(fitted))
+        at = 0
+        for column, question in enumerate(questions):
+            its = slice(at, at := at + 2 * len(question.pairs))
+            contrast = np.tile([1.0, -1.0], len(question.pairs)) / len(question.pairs)
+            covariance = fitted.posterior(codes[count:][its], parts[count:][its])
+            logs[rows, column] = means[:, its] @ contrast
+            deviations[rows, column] = inflation * math.sqrt(max(0.0, float(contrast @ covariance @ contrast)))
+    return logs, deviations
+
+
+def _physics(
+    candidates: Sequence[Candidate], measured: Sequence[Evidence], targets: Sequence[Target], space: SearchSpace
+) -> tuple[Floats, Floats]:
+    """Return what is expected of each target, and what may be wrong with it; nothing where no level tells of cycles."""
+    settings = [Setting.of({**space.engine.args, **candidate.values}) for candidate in candidates]
+    loads = [target.load for target in targets if target.load is not None]
+    if not loads or all(level.concurrency is None for item in measured for level in item.levels):
+        return np.zeros((len(targets), len(candidates))), np.zeros((len(candidates), 0))
+    drafters = sorted({setting.drafter for setting in settings if setting.drafter is not None})
+    depth = max(setting.depth for setting in settings)
+    physics = Physics.fit(measured, settings[: len(measured)], drafters, depth)
+    works = Works.of(settings, loads, drafters)
+    return physics.expected(works, targets), physics.features(works, targets, works.drafts)
+
+
+def _missed(fitted: Residual) -> Floats:
+    """Return the root mean square of each target's leave-one-out errors in their own deviations.
+
+    Rasmussen and Williams 2006, equation 5.12: error α_i / K⁻¹_ii, variance 1 / K⁻¹_ii.
+    """
+    found: Floats = np.sqrt(np.mean(np.square(fitted.alpha) / np.diag(fitted.inverse)[:, None], axis=0))
+    return found
+
+
+def _answered(
+    question: _Question, measured: Sequence[Evidence], objective: Objective, log: float, deviation: float
+) -> Effect:
+    unknown = _unknown(question, measured)
+    if unknown:
+        log, deviation = 0.0, NEVER_SEEN
+    sign = 1.0 if objective.direction == "maximize" else -1.0
+    edges = sorted(math.expm1(sign * log + z * deviation) for z in (-Z95, Z95))
+    change = Estimate(math.expm1(sign * log), edges[0], edges[1])
+    return Effect(
+        question.parameter.name, question.value, question.against,
+        objective.metric, objective.level, change, unknown or _words(change),
+    )  # fmt: skip
+
+
+def _unknown(question: _Question, measured: Sequence[Evidence]) -> str:
+    """Return why nothing is known of a value, empty when something is."""
+    name = question.parameter.name
+    seen = {item.candidate.values[name] for item in measured if name in item.candidate.values}
+    if len(seen) < 2:
+        return "unknown: never varied"
+    predicted = name in RELEVANT or Axis.of(question.parameter).ordered
+    return "" if predicted or question.value in seen else "unknown: never launched"
+
+
+def _words(change: Estimate) -> str:
+    if max(-change.lo, change.hi) <= NO_DIFFERENCE:
+        return f"makes no difference (within ±{max(-change.lo, change.hi):.1%})"
+    interval = f"{change.lo:+.1%} to {change.hi:+.1%}"
+    return f"{change.est:+.1%} ({interval})" if change.lo > 0.0 or change.hi < 0.0 else f"not decided ({interval})"
