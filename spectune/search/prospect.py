@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spectune.search.baselines import CHECK_EVERY
 from spectune.search.budget import HOUR_S, kept_for_confirmation, limit_s, most_launches, pace_s, spent_s
 from spectune.search.plan import as_now
 from spectune.search.proposals import Proposer
@@ -21,6 +20,9 @@ from spectune.search.timeline import timeline
 from spectune.space import SearchSpace
 
 USUAL_SEARCH = 20  # launches of the guided search before it is sure, while nothing is known
+TEACHING = 10
+"""A launch tells of others too: of n candidates that may still win about √(10 n) have to be launched, as random machines
+near their break-even showed."""
 START_SHARE = 0.25  # of the startup timeout, which people choose with room to spare
 
 
@@ -121,10 +123,10 @@ def _to_come(records: Sequence[TrialRecord], space: SearchSpace, proposer: Propo
     outlook = proposer.outlook(records)
     search = max(1, USUAL_SEARCH - sum(record.role is Role.SEARCH for record in records))
     if outlook is not None:
-        search = 0 if outlook.enough else outlook.open
+        search = 0 if outlook.enough else math.isqrt(TEACHING * outlook.open)
     kept = kept_for_confirmation(space) - sum(record.role is Role.CONFIRM for record in records)
     baseline = 0 if any(record.role is Role.BASELINE for record in records) else 1
-    return baseline + search + search // CHECK_EVERY + max(0, kept)
+    return baseline + search + max(0, kept)
 
 
 def _guessed_launch_s(space: SearchSpace) -> float:

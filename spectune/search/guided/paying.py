@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spectune.search.guided.chart import Chart
+from spectune.search.guided.choosing import shortlist
 from spectune.search.guided.evidence import Evidence
 from spectune.search.guided.landscape import Landscape
 from spectune.search.guided.physics import Physics, Target
@@ -16,7 +17,6 @@ Floats = npt.NDArray[np.float64]
 Booleans = npt.NDArray[np.bool_]
 
 DRAWS = 1000
-FINALISTS = 60  # candidates of each branch that are drawn together
 
 
 def chance_by_priors(chart: Chart, goals: tuple[Target, ...], borrowed: Sequence[Evidence]) -> float | None:
@@ -51,20 +51,12 @@ def chance(beliefs: Landscape, failed: Booleans, inflation: float) -> float | No
     chart = beliefs.chart
     speculates = np.array([setting.drafter is not None for setting in chart.works.settings], np.float64)
     speculative, open_ = chart.spread(speculates) > 0.0, chart.table.allowed & ~failed
-    numbers = [_finalists(beliefs, open_ & branch) for branch in (speculative, ~speculative)]
-    if not all(map(len, numbers)):
+    branches = open_ & speculative, open_ & ~speculative
+    if not all(branch.any() for branch in branches):
         return None
+    numbers = [shortlist(beliefs, branch, beliefs.score) for branch in branches]
     rng, together = np.random.default_rng(0), np.concatenate(numbers)
     draws = beliefs.draws(together, DRAWS, rng, inflation)
     draws = np.where(rng.random(draws.shape) < beliefs.feasible[together], draws, -np.inf)
     theirs, plain = draws[:, : len(numbers[0])].max(axis=1), draws[:, len(numbers[0]) :].max(axis=1)
     return float(np.mean(theirs > plain))
-
-
-def _finalists(beliefs: Landscape, among: Booleans) -> npt.NDArray[np.int64]:
-    """Return the candidates with the best prospects, their doubts in their favour."""
-    numbers = np.flatnonzero(among)
-    if len(numbers) <= FINALISTS:
-        return numbers
-    worth = beliefs.score[numbers] + beliefs.doubts[numbers]
-    return numbers[np.argpartition(-worth, FINALISTS)[:FINALISTS]]
