@@ -21,8 +21,8 @@ from spectune.space import SearchSpace
 
 USUAL_SEARCH = 20  # launches of the guided search before it is sure, while nothing is known
 TEACHING = 10
-"""A launch tells of others too: of n candidates that may still win about √(10 n) have to be launched, as random machines
-near their break-even showed."""
+"""A launch tells of others too: of n candidates that may still win about √(10 n) have to be launched, as random
+machines near their break-even showed."""
 START_SHARE = 0.25  # of the startup timeout, which people choose with room to spare
 
 

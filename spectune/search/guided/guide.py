@@ -33,7 +33,8 @@ SMALL_TREE = 2  # N of the first tree at most, in lengths of its chain
 UNHEARD_TRIES = 3  # launches of a drafter that has failed so far
 UNHEARD_FEASIBLE = 0.1  # chance to run of the next of them, at least
 EQUAL = 1e-9
-MISLEADING = math.log(5.0)  # log odds against an earlier study from which nothing of it is used
+TELLING = 0.5  # log odds for an earlier study that it has to earn; a helpful one has 2 to 4 after one launch
+UNTOLD = 3  # launches without speculation that say too little of it
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Guide:
             engine: What is launched.
             seed: Of the draws.
             borrowed: Discounted launches of an earlier study. They shape beliefs as long as this study's launches are
-                likelier with them than without, and are never taken for launches of this one.
+                likelier with them than without (a Bayes factor), and are never taken for launches of this one.
             lender: The name of that study.
         """
         self.space, self._seed = space, seed
@@ -102,11 +103,12 @@ class Guide:
         return self._believed(evidence, helped=bool(self.lent(evidence)))
 
     def lent(self, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
-        """Return the launches of the earlier study; none once this study's own speak against them."""
+        """Return the launches of the earlier study; none as soon as this study's own do not speak for them."""
         known = tuple(evidence)
-        if not self._borrowed or self._helped.likelihood(known) < self._alone.likelihood(known) - MISLEADING:
-            return ()
-        return self._borrowed
+        if len(known) <= UNTOLD and not any(item.candidate.speculative for item in known):
+            return self._borrowed
+        earned = self._borrowed and self._helped.likelihood(known) - self._alone.likelihood(known) >= TELLING
+        return self._borrowed if earned else ()
 
     def drafters_lent(self, evidence: Sequence[Evidence]) -> frozenset[str]:
         """Return the drafters whose acceptance the earlier study tells."""
