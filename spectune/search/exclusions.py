@@ -7,18 +7,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from spectune.search.guided.setting import GRAPH_LIMIT, GRAPH_SIZES, MEMORY_FRACTION, Setting
 from spectune.search.records import TrialRecord
 from spectune.serving import FailureClass
 from spectune.space import ALGORITHM, DRAFTER, EAGLE_TOPK, NUM_DRAFT_TOKENS, NUM_STEPS, Candidate, Value
 
-MEM_FRACTION = "mem-fraction-static"
-GRAPH_SIZES = ("cuda-graph-bs-decode", "cuda-graph-max-bs-decode")
-GRAPHS_OFF = "disable-decode-cuda-graph"
 NCCL_PREFIX = "env.NCCL_"
 LEAST_FAILURES = 2  # before a value of a variable is given up
 COLLECTIVE = frozenset({FailureClass.NCCL, FailureClass.HANG})
 
-_GROWING = frozenset({NUM_STEPS, EAGLE_TOPK, NUM_DRAFT_TOKENS, MEM_FRACTION, *GRAPH_SIZES})
+_GROWING = frozenset({NUM_STEPS, EAGLE_TOPK, NUM_DRAFT_TOKENS, MEMORY_FRACTION, GRAPH_SIZES, GRAPH_LIMIT})
 _TOO_LITTLE = "nothing is left for the KV cache"
 
 
@@ -118,28 +116,17 @@ def _needs_as_much(worst: Candidate, candidate: Candidate, *, less: bool) -> boo
     mine, theirs = candidate.values, worst.values
     if _others(mine) != _others(theirs):
         return False
-    fractions = _number(mine, MEM_FRACTION), _number(theirs, MEM_FRACTION)
+    fractions = _number(mine, MEMORY_FRACTION), _number(theirs, MEMORY_FRACTION)
     if less:
         return fractions[0] <= fractions[1]
-    names = (NUM_STEPS, EAGLE_TOPK, MEM_FRACTION)
+    names = (NUM_STEPS, EAGLE_TOPK, MEMORY_FRACTION)
     as_much = all(_number(mine, name) >= _number(theirs, name) for name in names)
-    return as_much and _captured_tokens(mine) >= _captured_tokens(theirs)
+    return as_much and Setting.of(mine).captured_tokens >= Setting.of(theirs).captured_tokens
 
 
 def _others(values: Mapping[str, Value]) -> dict[str, Value]:
     """All that has to be equal: variables of the environment take no memory."""
     return {name: value for name, value in values.items() if name not in _GROWING and not name.startswith("env.")}
-
-
-def _captured_tokens(values: Mapping[str, Value]) -> float:
-    """Tokens that the graphs of the target are captured for, up to a factor: batch sizes × N."""
-    if values.get(GRAPHS_OFF):
-        return 0.0
-    tokens = _number(values, NUM_DRAFT_TOKENS) or _number(values, NUM_STEPS) + 1
-    sizes, most = (values.get(name) for name in GRAPH_SIZES)
-    if isinstance(sizes, tuple):
-        return tokens * sum(size for size in sizes if isinstance(size, int))
-    return tokens * (most if isinstance(most, int) else 1)
 
 
 def _number(values: Mapping[str, Value], name: str) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -12,15 +12,15 @@ import numpy.typing as npt
 from spectune.engines.protocol import Engine
 from spectune.search.guided.bounds import out_of_reach
 from spectune.search.guided.chart import Chart
-from spectune.search.guided.choosing import LIKELY, front_weights, promising, shortlist
+from spectune.search.guided.choosing import front_weights, promising, shortlist
 from spectune.search.guided.evidence import Evidence
 from spectune.search.guided.forecasts import Forecasts
 from spectune.search.guided.landscape import Landscape, chances, survey
 from spectune.search.guided.paying import chance, chance_by_priors
 from spectune.search.guided.physics import targets_of
 from spectune.search.guided.stopping import LEAST_INFLATION, Outlook, outlook
-from spectune.search.guided.wording import compared, describe
-from spectune.serving import FailureClass
+from spectune.search.guided.teaching import EQUAL, Advice, first_tree, unheard
+from spectune.search.guided.wording import compared
 from spectune.space import Candidate, SearchSpace
 
 Floats = npt.NDArray[np.float64]
@@ -28,21 +28,8 @@ Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
 
 SATED = 0.004  # expected gain in the mean of the objectives from which the front is worth more
-MANY_TREES = 30  # shapes; with fewer, a launch that only teaches does not pay
-SMALL_TREE = 2  # N of the first tree at most, in lengths of its chain
-UNHEARD_TRIES = 3  # launches of a drafter that has failed so far
-UNHEARD_FEASIBLE = 0.1  # chance to run of the next of them, at least
-EQUAL = 1e-9
 TELLING = 0.5  # log odds for an earlier study that it has to earn; a helpful one has 2 to 4 after one launch
 UNTOLD = 3  # launches without speculation that say too little of it
-
-
-@dataclass(frozen=True)
-class Advice:
-    """A candidate and why it is worth a launch."""
-
-    candidate: Candidate
-    why: str
 
 
 class Guide:
@@ -87,7 +74,7 @@ class Guide:
         if not untried.any():
             return None
         known = (*self.lent(evidence), *evidence)
-        first = self._unheard(evidence, beliefs, untried) or self._first_tree(known, beliefs, untried)
+        first = unheard(beliefs, evidence, untried) or first_tree(self.space, beliefs, known, untried)
         if first is not None:
             return first
         tried = self._tried(evidence)
@@ -209,40 +196,6 @@ class Guide:
         """Return the candidates of some drafters."""
         own = np.array([setting.drafter in drafters for setting in self.chart.works.settings], np.float64)
         return self.chart.spread(own) > 0.0
-
-    def _unheard(self, evidence: Sequence[Evidence], beliefs: Landscape, untried: Booleans) -> Advice | None:
-        """Return another launch of a drafter of which nothing is known because its launches failed."""
-        heard = {self.chart.setting(item.candidate).drafter for item in evidence if item.targets is not None}
-        died = [item for item in evidence if item.failure is not None]
-        failed = [self.chart.setting(item.candidate).drafter for item in died]
-        heard |= {self.chart.setting(i.candidate).drafter for i in died if i.failure is FailureClass.DRAFTER}
-        for drafter in self.chart.drafters:
-            if drafter in heard or not 0 < failed.count(drafter) < UNHEARD_TRIES:
-                continue
-            its = np.array([s.drafter == drafter and s.topk == 1 for s in self.chart.works.settings], np.float64)
-            chance = np.where(untried, beliefs.feasible * self.chart.spread(its), 0.0)
-            if chance.max() < UNHEARD_FEASIBLE:
-                continue
-            numbers = np.flatnonzero(chance >= chance.max() - EQUAL)
-            number = int(numbers[np.argmax(beliefs.score[numbers])])
-            odds = f"{chance[number]:.0%}"
-            why = f"nothing is known of {drafter} since its launches failed; here it is likeliest to run ({odds})"
-            return Advice(self.chart.table.candidate(number), why)
-        return None
-
-    def _first_tree(self, evidence: Sequence[Evidence], beliefs: Landscape, untried: Booleans) -> Advice | None:
-        """Return the most promising small tree while none was launched: a large one tells less about the others."""
-        if any(self.chart.setting(item.candidate).topk > 1 for item in evidence):
-            return None
-        if sum(setting.topk > 1 for setting in self.chart.works.drafts) < MANY_TREES:
-            return None
-        small = [s.topk > 1 and s.tokens <= SMALL_TREE * (s.steps + 1) for s in self.chart.works.settings]
-        open_ = untried & (self.chart.spread(np.array(small, np.float64)) > 0.0) & (beliefs.feasible > LIKELY)
-        if not open_.any():
-            return None
-        number = int(np.argmax(np.where(open_, beliefs.score, -np.inf)))
-        why = f"the first tree, a small one: it tells how much breadth adds; {describe(self.space, beliefs, number)}"
-        return Advice(self.chart.table.candidate(number), why)
 
     def _cautious(self, evidence: Sequence[Evidence], untried: Booleans, rng: np.random.Generator) -> Advice:
         """Return one of those most likely to run at all."""

@@ -84,10 +84,15 @@ class Setting:
         return self.captured[at] if at < len(self.captured) else None
 
     @property
+    def captured_tokens(self) -> int:
+        """Tokens of all captured graphs, which their memory follows; sizes that the engine chooses count as one."""
+        return self.tokens * (1 if self.captured is None else sum(self.captured))
+
+    @property
     def graph_demand(self) -> float:
-        """Tokens of all captured graphs, relative to the memory that the static share leaves them; 0 without graphs."""
+        """Captured tokens relative to the memory that the static share leaves them; 0 where no sizes are known."""
         room = 1.0 - self.static if self.static is not None and self.static < 1.0 else 1.0
-        return sum(self.captured or ()) * self.tokens / room
+        return self.captured_tokens / room if self.captured else 0.0
 
 
 def _captured(values: Mapping[str, Any], running: int | None) -> tuple[int, ...] | None:

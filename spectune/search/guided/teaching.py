@@ -1,0 +1,72 @@
+"""Launches that are made for what they teach, before the most promising ones are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from spectune.search.guided.choosing import LIKELY
+from spectune.search.guided.evidence import Evidence
+from spectune.search.guided.landscape import Landscape
+from spectune.search.guided.wording import describe
+from spectune.serving import FailureClass
+from spectune.space import Candidate, SearchSpace
+
+Booleans = npt.NDArray[np.bool_]
+
+MANY_TREES = 30  # shapes; with fewer, a launch that only teaches does not pay
+SMALL_TREE = 2  # N of the first tree at most, in lengths of its chain
+UNHEARD_TRIES = 3  # launches of a drafter that has failed so far
+UNHEARD_FEASIBLE = 0.1  # chance to run of the next of them, at least
+EQUAL = 1e-9
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A candidate and why it is worth a launch."""
+
+    candidate: Candidate
+    why: str
+
+
+def unheard(beliefs: Landscape, evidence: Sequence[Evidence], untried: Booleans) -> Advice | None:
+    """Return another launch of a drafter of which nothing is known because its launches failed."""
+    chart = beliefs.chart
+    heard = {chart.setting(item.candidate).drafter for item in evidence if item.targets is not None}
+    died = [item for item in evidence if item.failure is not None]
+    failed = [chart.setting(item.candidate).drafter for item in died]
+    heard |= {chart.setting(i.candidate).drafter for i in died if i.failure is FailureClass.DRAFTER}
+    for drafter in chart.drafters:
+        if drafter in heard or not 0 < failed.count(drafter) < UNHEARD_TRIES:
+            continue
+        its = np.array([s.drafter == drafter and s.topk == 1 for s in chart.works.settings], np.float64)
+        chance = np.where(untried, beliefs.feasible * chart.spread(its), 0.0)
+        if chance.max() < UNHEARD_FEASIBLE:
+            continue
+        numbers = np.flatnonzero(chance >= chance.max() - EQUAL)
+        number = int(numbers[np.argmax(beliefs.score[numbers])])
+        odds = f"{chance[number]:.0%}"
+        why = f"nothing is known of {drafter} since its launches failed; here it is likeliest to run ({odds})"
+        return Advice(chart.table.candidate(number), why)
+    return None
+
+
+def first_tree(
+    space: SearchSpace, beliefs: Landscape, evidence: Sequence[Evidence], untried: Booleans
+) -> Advice | None:
+    """Return the most promising small tree while none was launched: a large one tells less about the others."""
+    chart = beliefs.chart
+    if any(chart.setting(item.candidate).topk > 1 for item in evidence):
+        return None
+    if sum(setting.topk > 1 for setting in chart.works.drafts) < MANY_TREES:
+        return None
+    small = [s.topk > 1 and s.tokens <= SMALL_TREE * (s.steps + 1) for s in chart.works.settings]
+    open_ = untried & (chart.spread(np.array(small, np.float64)) > 0.0) & (beliefs.feasible > LIKELY)
+    if not open_.any():
+        return None
+    number = int(np.argmax(np.where(open_, beliefs.score, -np.inf)))
+    why = f"the first tree, a small one: it tells how much breadth adds; {describe(space, beliefs, number)}"
+    return Advice(chart.table.candidate(number), why)
