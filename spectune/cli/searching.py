@@ -13,7 +13,7 @@ from spectune.engines.notes import notes_on
 from spectune.engines.open import missing_models, open_engine
 from spectune.engines.preflight import drafter_notes
 from spectune.errors import InputProblems, Problem
-from spectune.search import StudyFolder, check_sampler, open_study, refuse_another, run_study
+from spectune.search import StudyFolder, check_sampler, open_study, refuse_another, refuse_lender, run_study
 
 DONE, NO_ANSWER, INTERRUPTED = 0, 1, 130
 
@@ -24,11 +24,13 @@ def run_search(asked: Asked, *, study: str | None, torch_index: str | None, as_j
     Raises:
         SpectuneError: For bad input or an environment that cannot run it.
     """
-    check_sampler(asked.sampler)
+    check_sampler(asked.sampler, learns=asked.warm_start is not None)
     space = asked.space()
     folder = StudyFolder.named(study or space.name)
     lender = asked.lender
     refuse_another(folder, space)  # before minutes are spent on an installation
+    if lender is not None:
+        refuse_lender(lender, space)
     if space.engine.runtime is not None:
         provision(space.engine.runtime, torch_index=torch_index)
     engine = open_engine(space)

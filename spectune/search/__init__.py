@@ -13,7 +13,7 @@ from spectune.search.samplers import check_sampler
 from spectune.search.study import Ended, run_study
 from spectune.search.summary import Summary, summarise
 from spectune.search.traffic import open_prompts, summary
-from spectune.search.warm_start import WarmStart, lend
+from spectune.search.warm_start import WarmStart, lend, refuse_lender
 from spectune.search.watcher import Watcher
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "open_study",
     "picked",
     "refuse_another",
+    "refuse_lender",
     "run_study",
     "running_studies",
     "summarise",

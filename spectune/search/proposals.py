@@ -68,9 +68,7 @@ class Proposer:
         Raises:
             SpectuneError: It does not exist, needs what is not installed, or cannot use an earlier study.
         """
-        check_sampler(sampler)
-        if warm_start is not None and sampler != GUIDED:
-            raise SpectuneError(f"only the sampler {GUIDED} can use an earlier study: drop --warm-start or '{sampler}'")
+        check_sampler(sampler, learns=warm_start is not None)
         self.sampler, self.warm_start = sampler, warm_start
         self._space, self._engine, self._seed = space, engine, seed
         self._baselines: Sequence[Candidate] | None = None
@@ -140,11 +138,11 @@ class Proposer:
         return filter(None, map(self.legal, opening_assignments(self._space)))
 
     def _pending(self, records: Sequence[TrialRecord]) -> list[Candidate]:
-        """Return the openings that are still to be made: not those of drafters that an earlier study knows."""
+        """Return the openings that are still to be made: with an earlier study, those of drafters not heard of."""
         launched, ruled_out = {record.candidate for record in records}, learned(records)
         pending = [c for c in self.openings() if c not in launched and excluded(c, ruled_out) is None]
         if pending and self.warm_start is not None:
-            known = self._guide.drafters_lent(evidence_of(records, self._space))
+            known = self._guide.drafters_heard(evidence_of(records, self._space))
             pending = [candidate for candidate in pending if self._guide.chart.setting(candidate).drafter not in known]
         return pending
 

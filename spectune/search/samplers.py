@@ -20,8 +20,12 @@ STARTUP_LAUNCHES = 6
 """Launches after which a stock sampler stops drawing at random."""
 
 
-def check_sampler(name: str) -> None:
+def check_sampler(name: str, *, learns: bool = False) -> None:
     """Make sure a sampler exists and can be used.
+
+    Args:
+        name: The sampler.
+        learns: Whether it is to begin with what an earlier study has learned.
 
     Raises:
         SpectuneError: It does not, or a package it needs is missing.
@@ -30,6 +34,8 @@ def check_sampler(name: str) -> None:
         raise SpectuneError(f"'{name}' is not a sampler{hint(name, SAMPLERS)}")
     if name == "gp" and importlib.util.find_spec("torch") is None:
         raise SpectuneError("the sampler gp needs torch: install it with `pip install 'spectune[gp]'`, or take guided")
+    if learns and name != GUIDED:
+        raise SpectuneError(f"only the sampler {GUIDED} learns from an earlier study: drop --warm-start or '{name}'")
 
 
 def stock_sampler(name: str, space: SearchSpace, *, seed: int) -> BaseSampler:

@@ -76,21 +76,33 @@ class WarmStart:
             ) from None
 
 
-def lend(lender: StudyFolder, space: SearchSpace, engine: Engine) -> WarmStart:
-    """Take over what an earlier study knows.
+def refuse_lender(lender: StudyFolder, space: SearchSpace) -> None:
+    """Make sure that an earlier study can teach one of this space.
 
     Raises:
         SpectuneError: It does not exist, measured another model, or one of the two is simulated and the other is not.
     """
     theirs = lender.require().space()
-    kinds = {one.engine.kind == "simulated" for one in (theirs, space)}
-    if len(kinds) > 1:
-        what, here = ("simulated", "real") if theirs.engine.kind == "simulated" else ("real", "simulated")
-        raise SpectuneError(f"--warm-start {lender.name}: that study is {what} and this one {here}; models of machines "
-                            "and machines do not teach each other")  # fmt: skip
+    simulated = [one.engine.kind == "simulated" for one in (theirs, space)]
+    if len(set(simulated)) > 1:
+        theirs_is, this_is = (("real", "simulated")[one] for one in simulated)
+        raise SpectuneError(
+            f"--warm-start {lender.name}: that study is {theirs_is} and this one {this_is}; models of machines and "
+            "machines do not teach each other"
+        )
     models = [one.engine.args.get("model-path") for one in (theirs, space)]
     if models[0] != models[1]:
         raise SpectuneError(f"--warm-start {lender.name}: it measured the model {models[0]}, and this is {models[1]}")
+
+
+def lend(lender: StudyFolder, space: SearchSpace, engine: Engine) -> WarmStart:
+    """Take over what an earlier study knows.
+
+    Raises:
+        SpectuneError: As `refuse_lender`, or none of its launches says anything.
+    """
+    refuse_lender(lender, space)
+    theirs = lender.space()
     same_machine, discount, why = _discount(lender, theirs, space, engine)
     records = lender.records()
     found = [borrowed_from(record, theirs, space, discount, same_machine=same_machine) for record in records]

@@ -19,7 +19,7 @@ from spectune.search.guided.landscape import Landscape, chances, survey
 from spectune.search.guided.paying import chance, chance_by_priors
 from spectune.search.guided.physics import targets_of
 from spectune.search.guided.stopping import LEAST_INFLATION, Outlook, outlook
-from spectune.search.guided.teaching import EQUAL, Advice, first_tree, unheard
+from spectune.search.guided.teaching import EQUAL, Advice, first_speculation, first_tree, unheard
 from spectune.search.guided.wording import compared
 from spectune.space import Candidate, SearchSpace
 
@@ -74,9 +74,10 @@ class Guide:
         if not untried.any():
             return None
         known = (*self.lent(evidence), *evidence)
-        first = unheard(beliefs, evidence, untried) or first_tree(self.space, beliefs, known, untried)
+        first = first_speculation(self.space, beliefs, evidence, untried) if self._borrowed else None
+        first = first or unheard(beliefs, evidence, untried) or first_tree(self.space, beliefs, known, untried)
         if first is not None:
-            return first
+            return replace(first, why=first.why + self._hint(evidence))
         tried = self._tried(evidence)
         found = promising(beliefs, untried, tried, np.full(beliefs.goals, 1.0 / beliefs.goals))
         exploring = self._forecasts(evidence).exploring(tuple(evidence))
@@ -97,9 +98,9 @@ class Guide:
         earned = self._borrowed and self._helped.likelihood(known) - self._alone.likelihood(known) >= TELLING
         return self._borrowed if earned else ()
 
-    def drafters_lent(self, evidence: Sequence[Evidence]) -> frozenset[str]:
-        """Return the drafters whose acceptance the earlier study tells."""
-        heard = [item for item in self.lent(evidence) if item.levels]
+    def drafters_heard(self, evidence: Sequence[Evidence]) -> frozenset[str]:
+        """Return the drafters whose acceptance is known, from this study or the earlier one."""
+        heard = [item for item in (*self.lent(evidence), *evidence) if item.levels]
         return frozenset(d for item in heard if (d := self.chart.setting(item.candidate).drafter) is not None)
 
     def paying(self, evidence: Sequence[Evidence]) -> float | None:

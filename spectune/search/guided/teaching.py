@@ -32,6 +32,25 @@ class Advice:
     why: str
 
 
+def first_speculation(
+    space: SearchSpace, beliefs: Landscape, evidence: Sequence[Evidence], untried: Booleans
+) -> Advice | None:
+    """Return the most promising candidate with speculation while none was launched.
+
+    An earlier study may be sure that none pays; this one has to see it, and whether the earlier one is to be trusted.
+    """
+    if any(item.candidate.speculative for item in evidence):
+        return None
+    drafts = np.array([setting.drafter is not None for setting in beliefs.chart.works.settings], np.float64)
+    open_ = untried & (beliefs.chart.spread(drafts) > 0.0)
+    if not open_.any():
+        return None
+    number = int(
+        np.argmax(np.where(open_ & (beliefs.feasible >= beliefs.feasible[open_].max() / 2.0), beliefs.score, -np.inf))
+    )
+    return Advice(beliefs.chart.table.candidate(number), f"the first speculation; {describe(space, beliefs, number)}")
+
+
 def unheard(beliefs: Landscape, evidence: Sequence[Evidence], untried: Booleans) -> Advice | None:
     """Return another launch of a drafter of which nothing is known because its launches failed."""
     chart = beliefs.chart
