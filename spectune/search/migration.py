@@ -14,7 +14,7 @@ from typing import Any
 from spectune import files
 from spectune.errors import SpectuneError
 from spectune.search.folder import StudyFolder
-from spectune.space import NUM_DRAFT_TOKENS, Candidate, SearchSpace
+from spectune.space import NUM_DRAFT_TOKENS, Candidate, IntegerRange, Parameter, SearchSpace
 
 OUTSIDE = "trials-outside"
 """Folder of launches that a changed space has no place for; moved back, they count again."""
@@ -62,7 +62,7 @@ def refuse_another(folder: StudyFolder, space: SearchSpace) -> None:
     before = folder.space()
     found = [change for change in changes(before, space) if not change.harmless]
     if found:
-        learning = f" --warm-start {folder.name}" if before.engine.kind == space.engine.kind else ""
+        learning = f", and let it learn with --warm-start {folder.name}" * (before.engine.kind == space.engine.kind)
         raise SpectuneError(
             f"the study {folder.name} was begun with another search space or engine (kept as {folder.resolved_file}), "
             f"and its launches do not count here: {'; '.join(map(str, found))}; "
@@ -132,7 +132,7 @@ def _harmless(key: str, *, both: bool) -> bool:
 def _flat(space: SearchSpace) -> Iterator[tuple[str, Any]]:
     """Yield key and value of a space as it is understood."""
     data = space.file.model_dump(mode="json", by_alias=True, exclude_none=True)
-    data["search"] = {name: list(parameter.values) for name, parameter in space.parameters.items()}
+    data["search"] = {name: _domain(parameter) for name, parameter in space.parameters.items()}
     data["forbid"] = [condition.to_plain() for condition in space.forbid]
     yield from _leaves("", data)
 
@@ -143,6 +143,13 @@ def _leaves(prefix: str, data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield from _leaves(f"{prefix}{key}.", value)
         else:
             yield f"{prefix}{key}", value
+
+
+def _domain(parameter: Parameter) -> Any:
+    domain = parameter.domain
+    if not isinstance(domain, IntegerRange):
+        return list(domain)
+    return f"{domain.low} to {domain.high}" + (f" by {domain.step}" if domain.step > 1 else "")
 
 
 def _said(value: Any) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spectune.search.guided.chart import Chart
-from spectune.search.guided.choosing import shortlist
+from spectune.search.guided.choosing import LEAST_FEASIBLE
 from spectune.search.guided.evidence import Evidence
 from spectune.search.guided.landscape import Landscape
 from spectune.search.guided.physics import Physics, Target
@@ -17,6 +17,9 @@ Floats = npt.NDArray[np.float64]
 Booleans = npt.NDArray[np.bool_]
 
 DRAWS = 1000
+FINALISTS = 60
+"""Candidates of each branch with the best expectations: with so many the chance agrees with how often random machines
+near their break-even turn out to pay; with all, somebody always looks lucky."""
 
 
 def chance_by_priors(chart: Chart, goals: tuple[Target, ...], borrowed: Sequence[Evidence]) -> float | None:
@@ -54,9 +57,15 @@ def chance(beliefs: Landscape, failed: Booleans, inflation: float) -> float | No
     branches = open_ & speculative, open_ & ~speculative
     if not all(branch.any() for branch in branches):
         return None
-    numbers = [shortlist(beliefs, branch, beliefs.score) for branch in branches]
+    numbers = [_finalists(beliefs, branch) for branch in branches]
     rng, together = np.random.default_rng(0), np.concatenate(numbers)
     draws = beliefs.draws(together, DRAWS, rng, inflation)
     draws = np.where(rng.random(draws.shape) < beliefs.feasible[together], draws, -np.inf)
     theirs, plain = draws[:, : len(numbers[0])].max(axis=1), draws[:, len(numbers[0]) :].max(axis=1)
     return float(np.mean(theirs > plain))
+
+
+def _finalists(beliefs: Landscape, among: Booleans) -> npt.NDArray[np.int64]:
+    likely = among & (beliefs.feasible > LEAST_FEASIBLE)
+    numbers = np.flatnonzero(likely if likely.any() else among)
+    return numbers[np.argsort(-beliefs.score[numbers])[:FINALISTS]]
