@@ -1,0 +1,74 @@
+"""What a study is expected to cost, and whether speculation will pay, before and while it runs."""
+
+from __future__ import annotations
+
+import pytest
+from guided_world import engine, launch, search, space
+
+from spectune.cli.live import left_words
+from spectune.search.proposals import Proposer
+from spectune.search.prospect import Progress, Prospect, progress, prospect
+from spectune.search.records import TrialRecord
+from spectune.space import SearchSpace
+
+
+def expected(records: list[TrialRecord], at: SearchSpace | None = None, sampler: str = "guided") -> Prospect:
+    at = at or space()
+    return prospect(records, at, Proposer(at, engine(at), sampler=sampler))
+
+
+def test_before_the_start_it_rests_on_guesses_and_says_which() -> None:
+    found = expected([])
+    assert (found.launches, found.most) == (29, 30)  # a baseline, 20 of search, 8 of confirmation
+    assert found.hours == pytest.approx(29 * (0.25 * 1200 + 2 * 20) / 3600)
+    assert found.gpu_hours == found.hours  # one GPU
+    assert found.pays is not None
+    assert 0.5 < found.pays < 0.99
+    assert found.rests_on.startswith("guesses, since nothing was launched: a launch taken to need 5.7 min")
+
+
+def test_after_launches_it_rests_on_them() -> None:
+    records = list(search(space(), 8))
+    found = expected(records)
+    assert found.rests_on == "the 8 launches so far"
+    assert 8 < found.launches <= 30
+    assert found.hours == pytest.approx(found.launches * 32 / 3600)
+    assert found.pays is not None
+    assert found.pays > 0.99  # the strong drafter is twice as fast
+    assert found.words.endswith("speculation pays with a chance of 100%")
+
+
+def test_a_drafter_that_is_never_right_does_not_pay() -> None:
+    at = space()
+    weak = [c for c in Proposer(at, engine(at)).all() if c.drafter == "org/weak" and c.eagle_topk == 1]
+    records = [launch(0, Proposer(at, engine(at)).baseline())]
+    records += [launch(n, candidate) for n, candidate in enumerate(weak[:3], start=1)]
+    before, after = expected([]).pays, expected(records).pays
+    assert before is not None
+    assert after is not None
+    assert before != after
+
+
+def test_other_samplers_use_their_budget_and_believe_nothing() -> None:
+    found = expected(list(search(space(), 4)), sampler="tpe")
+    assert (found.launches, found.pays) == (30, None)
+
+
+@pytest.mark.parametrize("budget", [{"hours": 0.1}, {"gpu_hours": 0.1}])
+def test_time_bounds_the_launches(budget: dict[str, float]) -> None:
+    at = space()
+    at = at.with_budget(at.budget.model_copy(update={"trials": None, **budget}))
+    found = expected(list(search(at, 4)), at)
+    assert found.most == 11  # of 32 s
+    assert found.launches <= found.most
+
+
+def test_progress_is_one_line_with_the_time_left() -> None:
+    cost = Prospect(launches=18, most=40, hours=3.4, gpu_hours=27.2, pays=0.93, rests_on="")
+    at = Progress(done=7, spent_s=4800.0, left_s=6600.0, expected=cost)
+    words = "7 of about 18 launches done, about 1 h 50 min left, 27 GPU-hours in all, speculation pays: 93%"
+    assert left_words(at, 0.0) == words
+    records = list(search(space(), 3))
+    assert progress([], cost).left_s is None
+    assert progress(records, cost).left_s == pytest.approx(15 * 32.0)
+    assert progress(records, cost, reader_pace_s=2.0).left_s == pytest.approx(30.0)
