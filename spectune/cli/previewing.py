@@ -15,7 +15,7 @@ from spectune.engines.sglang.arguments import to_argv
 from spectune.engines.sglang.printable import printable
 from spectune.engines.sglang.rules import BY_NAME
 from spectune.search import Proposer, lend, open_prompts, summary
-from spectune.search.enumeration import Census, census, legal_candidates
+from spectune.search.enumeration import Census, census, legal_candidates, nothing_to_compare
 from spectune.search.prospect import prospect
 from spectune.space import Candidate
 
@@ -48,7 +48,9 @@ def preview(asked: Asked, *, as_json: bool) -> int:
     added: dict[str, Any] = {}
     for candidate in first:
         added |= engine.added(candidate)
+    empty = nothing_to_compare(space, engine)
     notes = [
+        *([] if empty is None else [empty]),
         *doubts,
         *notes_on(space, engine),
         *dict.fromkeys(note for c in first for note in engine.notes(c)),

@@ -12,8 +12,9 @@ from spectune.cli.terminal import PROGRESS
 from spectune.engines.notes import notes_on
 from spectune.engines.open import missing_models, open_engine
 from spectune.engines.preflight import drafter_notes
-from spectune.errors import InputProblems, Problem
+from spectune.errors import InputProblems, Problem, SpectuneError
 from spectune.search import StudyFolder, check_sampler, open_study, refuse_another, refuse_lender, run_study
+from spectune.search.enumeration import nothing_to_compare
 
 DONE, NO_ANSWER, INTERRUPTED = 0, 1, 130
 
@@ -35,6 +36,8 @@ def run_search(asked: Asked, *, study: str | None, torch_index: str | None, as_j
         provision(space.engine.runtime, torch_index=torch_index)
     engine = open_engine(space)
     doubts = drafter_notes(space, engine)
+    if (empty := nothing_to_compare(space, engine)) is not None:
+        raise SpectuneError(empty)
     problems = [*engine.missing(), *missing_models(space, engine)]
     if problems:
         raise InputProblems([*problems, Problem(_what_works(asked))])

@@ -12,6 +12,9 @@ from typing import Any
 from spectune.engines.protocol import Engine, Part
 from spectune.space import Branch, Candidate, Parameter, SearchSpace, Value
 
+MOST_CAUSES = 3
+"""Rules and conditions that are named where nothing is legal."""
+
 Items = tuple[tuple[str, Value], ...]
 
 
@@ -132,6 +135,27 @@ def parts(branch: Branch, engine: Engine) -> Iterator[tuple[list[Items], list[It
     environments = list(split.environments())
     for group in split.groups(engine)[1]:
         yield list(group.drafts.different), list(group.rests.different), environments
+
+
+def nothing_to_compare(space: SearchSpace, engine: Engine) -> str | None:
+    """Return why a search of a space cannot answer anything, None when it can.
+
+    Spaces without speculation are searched for the best settings; where one offers it, some of it has to be legal.
+    """
+    candidates = legal_candidates(space, engine)
+    if space.algorithms:
+        if any(candidate.speculative for candidate in candidates):
+            return None
+        lead = "no candidate with speculation is legal"
+    else:
+        if len(list(itertools.islice(candidates, 2))) > 1:
+            return None
+        lead = "there is one legal candidate at most"
+    counted = census(space, engine)
+    causes = [f"forbidden by the file: {condition}" for condition in counted.forbidden]
+    causes += [counted.reasons.get(rule, rule) for rule, _ in counted.excluded.most_common()]
+    because = f": {'; '.join(causes[:MOST_CAUSES])}" if causes else ""
+    return f"{space.path}: {lead}, so there is nothing to compare{because}"
 
 
 def census(space: SearchSpace, engine: Engine) -> Census:

@@ -72,11 +72,20 @@ def next_number(records: Sequence[TrialRecord]) -> int:
 
 
 def _hopeless(records: Sequence[TrialRecord]) -> Stop | None:
-    searching = [record for record in records if record.role is Role.SEARCH]
-    if len(searching) < HOPELESS_AFTER or _measured(records, Role.SEARCH):
+    """Return the end of a search in which every launch with speculation fails."""
+    failed = _failed_so_far(records)
+    if len(failed) < HOPELESS_AFTER:
         return None
-    cause = _common_cause(searching)
-    return Stop(f"the first {len(searching)} candidates all failed: {cause}", float(len(searching)))
+    return Stop(f"the first {len(failed)} candidates all failed: {_common_cause(failed)}", float(len(failed)))
+
+
+def _failed_so_far(records: Sequence[TrialRecord]) -> list[TrialRecord]:
+    """Return the launches of the search that failed, none if any that speculates was measured."""
+    searching = [record for record in records if record.role is Role.SEARCH]
+    decisive = [record for record in searching if record.candidate.speculative] or searching
+    if any(record.status is not Status.FAILED for record in decisive):
+        return []
+    return [record for record in searching if record.status is Status.FAILED]
 
 
 def _check(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> Step | None:
@@ -107,7 +116,7 @@ def _enough(records: Sequence[TrialRecord], proposer: Proposer) -> Outlook | Non
 
 def _found(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> Stop | None:
     outlook = _enough(as_now(records, timeline(records, space)), proposer)
-    return None if outlook is None else Stop(outlook.reason, outlook.chance)
+    return None if outlook is None or _failed_so_far(records) else Stop(outlook.reason, outlook.chance)
 
 
 def as_now(records: Sequence[TrialRecord], line: Timeline) -> list[TrialRecord]:
@@ -119,9 +128,11 @@ def as_now(records: Sequence[TrialRecord], line: Timeline) -> list[TrialRecord]:
 def _exhausted(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> str:
     state = _state(records, space, proposer)
     if not state.contenders:
-        causes = "; ".join(exclusion.words for exclusion in learned(records))
+        failed = _failed_so_far(records)
+        causes = [exclusion.words for exclusion in learned(records)]
+        causes += [f"{len(failed)} launches failed, mostly: {_common_cause(failed)}"] if failed and not causes else []
         lead = "no candidate with speculation was measured, so there is nothing to compare"
-        return f"{lead}: {causes}" if causes else lead
+        return f"{lead}: {'; '.join(causes)}" if causes else lead
     if state.next is None:
         return f"{state.rounds} rounds of relaunching the best of both branches settled which is faster"
     return "every legal candidate has been launched"

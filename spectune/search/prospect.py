@@ -6,6 +6,7 @@ beliefs of the guided search. Other samplers have no beliefs: with them a study 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -50,9 +51,10 @@ class Prospect:
     def words(self) -> str:
         """Return it as one line."""
         most = f" (at most {self.most})" if self.most is not None and self.most > self.launches else ""
-        gpus = f", {_figure(self.gpu_hours)} GPU-hours" if self.gpu_hours else ""
+        gpus = f", {self.gpu_hours:.2g} GPU-hours" if self.gpu_hours else ""
         pays = "" if self.pays is None else f"; speculation pays with a chance of {self.pays:.0%}"
-        return f"about {self.launches} launches{most}, {_figure(self.hours)} hours{gpus}{pays}"
+        time = f"{self.hours:.1f} hours" if self.hours >= 1.0 else f"{60.0 * self.hours:.0f} min"
+        return f"about {self.launches} launches{most}, {time}{gpus}{pays}"
 
     def to_json(self) -> dict[str, Any]:
         """Return it for other programs."""
@@ -121,8 +123,10 @@ def _to_come(records: Sequence[TrialRecord], space: SearchSpace, proposer: Propo
     if proposer.sampler != GUIDED:
         return math.inf
     outlook = proposer.outlook(records)
-    search = max(1, USUAL_SEARCH - sum(record.role is Role.SEARCH for record in records))
-    if outlook is not None:
+    if outlook is None:
+        legal = sum(1 for _ in itertools.islice(proposer.all(), USUAL_SEARCH + 1))  # a space may be small
+        search = max(0, min(USUAL_SEARCH, legal - 1) - sum(record.role is Role.SEARCH for record in records))
+    else:
         search = 0 if outlook.enough else math.isqrt(TEACHING * outlook.open)
     kept = kept_for_confirmation(space) - sum(record.role is Role.CONFIRM for record in records)
     baseline = 0 if any(record.role is Role.BASELINE for record in records) else 1
@@ -146,7 +150,3 @@ def _rests_on(records: Sequence[TrialRecord], space: SearchSpace, proposer: Prop
         return f"the {len(lent.evidence)} launches of study {lent.study}; {cost}"
     guess = f"; {USUAL_SEARCH} launches of search; drafters and cycles as they mostly are"
     return f"guesses, since nothing was launched: {cost}{guess if proposer.sampler == GUIDED else ''}"
-
-
-def _figure(value: float) -> str:
-    return f"{value:.2g}" if value < 10 else f"{value:.0f}"

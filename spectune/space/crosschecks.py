@@ -42,6 +42,8 @@ def crosscheck(
         yield document.problem(("engine", key), message)
     yield from _fixed(document, args, env)
     yield from _searched(document, search, args, env)
+    if "gpu_hours" in _mapping(data, "budget") and plain.get("gpus", 0 if "runtime" in plain else 1) == 0:
+        yield document.problem(("budget", "gpu_hours"), "gpu_hours limits nothing, since engine.gpus is 0; give hours")
     if workload is not None:
         yield from _levels(document, data, workload.level_names)
         yield from _open_loops(document, data, workload)

@@ -7,12 +7,12 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from search_samples import engine, space
+from search_samples import SPACE, engine, space
 
 from spectune.engines.protocol import Illegal
 from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.engines.sglang.interpreter import Interpreter
-from spectune.search.enumeration import Census, census, legal_candidates
+from spectune.search.enumeration import Census, census, legal_candidates, nothing_to_compare
 from spectune.space import Candidate, SearchSpace
 
 HEAD = "schema: 1\nname: x\nengine: {python: python3, gpus: 1, args: {model-path: m}}\nsearch:\n"
@@ -134,3 +134,23 @@ def test_the_sample_counted() -> None:
 def test_where_rules_couple_everything_nothing_is_factorised(name: str) -> None:
     names = [name, "speculative-num-steps", "page-size"]
     assert cuda_engine().draft_names(names) == set(names)
+
+
+def test_a_space_in_which_nothing_can_be_compared_says_why() -> None:
+    assert nothing_to_compare(space(), engine()) is None
+    forbidden = space(SPACE.replace("forbid:\n", "forbid:\n  - {speculative-algorithm: EAGLE3}\n"))
+    said = nothing_to_compare(forbidden, engine())
+    assert said is not None
+    assert said.startswith(
+        "small.yaml: no candidate with speculation is legal, so there is nothing to compare: forbidden"
+    )
+    tight = SPACE.replace("{from: 1, to: 4}", "4").replace("[1, 2]\n", "2\n").replace("{from: 2, to: 8}", "2")
+    said = nothing_to_compare(space(tight.split("forbid:")[0] + tight[tight.index("workload:") :]), engine())
+    assert said is not None
+    assert "2 draft tokens cannot hold a path of 4 steps" in said
+    plain = space(
+        "schema: 1\nname: plain\nengine: {python: python3, gpus: 0, args: {model-path: m, device: cpu}}\n"
+        "search: {env.NCCL_PROTO: [unset]}\n"
+    )
+    said = nothing_to_compare(plain, engine())
+    assert said == "small.yaml: there is one legal candidate at most, so there is nothing to compare"

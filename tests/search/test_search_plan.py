@@ -194,3 +194,14 @@ def test_finalists_keep_the_bounds_if_any_does() -> None:
     ]
     assert confirmation(records, space(), 4).contenders == (baseline(), chain(2))
     assert confirmation(records[:2], space(), 4).contenders == (baseline(), chain(1))
+
+
+def test_a_search_whose_speculation_always_fails_ends_with_the_common_cause() -> None:
+    at, records = space(trials=40), [record(0, baseline())]
+    proposer = Proposer(at, engine())
+    while isinstance(found := next_step(records, [], at, proposer), Step):
+        dead = FailureClass.CRASH if found.candidate.speculative else None
+        records.append(record(len(records), found.candidate, role=found.role, failure=dead))
+    failed = sum(one.failure is not None for one in records)
+    assert failed <= 6
+    assert "it was crash" in found.reason

@@ -7,7 +7,7 @@ import itertools
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from search_samples import baseline, chain, engine, record, space
+from search_samples import SPACE, baseline, chain, engine, record, space
 
 from spectune.errors import SpectuneError
 from spectune.search.proposals import Proposer
@@ -101,3 +101,19 @@ def test_values_survive_optunas_storage(values: list[object]) -> None:
 
 def test_chains_of_the_sample_are_in_the_space() -> None:
     assert {chain(3), chain(3, "org/weak")} <= set(EVERY)
+
+
+def test_a_moved_draft_token_count_has_to_be_one_of_the_file() -> None:
+    at = space(SPACE.replace("{from: 2, to: 8}", "[3, 8]"))
+    proposer = Proposer(at, engine(), sampler="random")
+    tree = {**dict(chain(3).items), "speculative-eagle-topk": 2}
+    assert proposer.legal({**tree, "speculative-num-draft-tokens": 8}) is not None
+    assert proposer.legal({**tree, "speculative-num-draft-tokens": 3}) is None  # 4 at least, and the file has no 4
+    moved = proposer.legal(dict(chain(3).items))
+    assert moved is not None
+    assert moved.num_draft_tokens == 4  # a chain always has S + 1
+    listed = {candidate.candidate_id for candidate in proposer.all()}
+    for seen in range(12):
+        proposal = proposer.propose([record(0, baseline()), *(record(n + 1, chain(1)) for n in range(seen))])
+        assert proposal is not None
+        assert proposal.candidate.candidate_id in listed

@@ -300,3 +300,13 @@ def test_environment_values_are_taken_as_written() -> None:
     candidate = space.expand({"env.A": "on"})
     assert space.forbidden(candidate) is space.forbid[0]
     assert space.forbidden(space.expand({"env.A": "unset"})) is None
+
+
+def test_gpu_hours_need_gpus(tmp_path: Path) -> None:
+    file = tmp_path / "cpu.yaml"
+    file.write_text(
+        "schema: 1\nname: cpu\nengine: {runtime: cpu-reference, args: {model-path: m}}\nsearch: {page-size: [1, 16]}\n"
+        "budget: {gpu_hours: 3}\n"
+    )
+    with pytest.raises(InputProblems, match=r"cpu\.yaml:5: gpu_hours limits nothing, since engine\.gpus is 0"):
+        load_space(file)

@@ -1,0 +1,112 @@
+"""A study that is gone on with under another space: migrated where its launches still count, refused otherwise."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from search_samples import SPACE, baseline, chain, record, space
+
+from spectune.errors import SpectuneError
+from spectune.search import Role, StudyFolder, TrialRecord, refuse_another
+from spectune.search.migration import OUTSIDE, changes, migrate
+from spectune.space import SearchSpace
+
+
+def begun(root: Path, records: list[TrialRecord]) -> StudyFolder:
+    folder = StudyFolder(root / "small")
+    at = space()
+    folder.begin(at.text, "# kept\n" + at.resolved_yaml(), {}, {})
+    for one in records:
+        folder.write_result(one)
+    folder.ledger.write_text("of the old space")
+    return folder
+
+
+def other(**changed: Any) -> SearchSpace:
+    data = yaml.safe_load(SPACE)
+    for path, value in changed.items():
+        section, _, key = path.partition("__")
+        if key:
+            data[section][key] = value
+        else:
+            data[section] = value
+    return space(yaml.safe_dump(data, sort_keys=False))
+
+
+RECORDS = [record(0, baseline()), record(1, chain(4)), record(2, chain(2, "org/weak")), record(3, baseline("LL"))]
+
+
+def test_nothing_changed_but_the_budget(tmp_path: Path) -> None:
+    folder = begun(tmp_path, RECORDS)
+    assert migrate(folder, space(trials=50)) == []
+    assert folder.ledger.exists()
+
+
+def test_added_values_keep_every_launch(tmp_path: Path) -> None:
+    folder = begun(tmp_path, RECORDS)
+    wider = other(**{"search__speculative-num-steps": {"from": 1, "to": 6}})
+    refuse_another(folder, wider)
+    assert migrate(folder, wider) == ["the search space has changed: search.speculative-num-steps: 1 to 4 → 1 to 6"]
+    assert len(folder.records()) == 4
+    assert folder.space().asks_the_same_as(wider)
+    assert folder.resolved_file.read_text().startswith("# kept\n")
+    assert not folder.ledger.exists()  # made anew
+    assert "to: 4" in (folder.root / "resolved-until-0004.yaml").read_text()
+    assert migrate(folder, wider) == []
+
+
+def test_launches_with_a_value_that_was_taken_away_are_set_aside(tmp_path: Path) -> None:
+    folder = begun(tmp_path, RECORDS)
+    fewer = other(**{"search__speculative-draft-model-path": "org/strong", "search__speculative-num-draft-tokens": [2]})
+    told = migrate(folder, fewer)
+    assert "search.speculative-draft-model-path: " in told[0]
+    assert told[1].startswith("launches 0002 lie outside of it now")
+    assert [one.trial for one in folder.records()] == [0, 1, 3]  # the N of a chain is none that anybody chose
+    assert (folder.root / OUTSIDE / "0002" / "result.json").exists()
+
+
+def test_forbidden_launches_are_set_aside_too(tmp_path: Path) -> None:
+    folder = begun(tmp_path, RECORDS)
+    told = migrate(folder, other(forbid=[{"env.NCCL_PROTO": "LL"}]))
+    assert told[1].startswith("launches 0003-baseline lie outside")
+    assert [one.role for one in folder.records()] == [Role.BASELINE, Role.SEARCH, Role.SEARCH]
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"engine__args": {"model-path": "org/model", "device": "cpu"}}, "attention-backend: intel_amx → nothing"),
+        ({"workload__levels": [{"concurrency": 4}], "objectives": [], "constraints": []}, "workload.levels: "),
+        ({"search__page-size": [1, 16]}, "search.page-size: nothing → [1, 16]"),
+        ({"objectives": [{"maximize": "decode_speed", "level": "c1"}]}, "objectives: "),
+    ],
+)  # fmt: skip
+def test_what_changes_the_launches_or_their_measurement_is_refused(
+    tmp_path: Path, changed: dict[str, Any], said: str
+) -> None:
+    folder = begun(tmp_path, RECORDS)
+    with pytest.raises(SpectuneError) as caught:
+        refuse_another(folder, other(**changed))
+    assert said in str(caught.value)
+    assert "--study NAME, and let it learn with --warm-start small" in str(caught.value)
+
+
+def test_a_study_of_another_engine_is_not_offered_as_a_teacher(tmp_path: Path) -> None:
+    folder = begun(tmp_path, RECORDS)
+    at = space()
+    with pytest.raises(SpectuneError) as caught:
+        refuse_another(folder, at.with_engine(at.engine.simulated(None, virtual=True)))
+    assert "engine.kind: sglang → simulated" in str(caught.value)
+    assert "--warm-start" not in str(caught.value)
+
+
+def test_changes_are_told_key_by_key() -> None:
+    found = changes(space(), other(engine__startup_timeout="9m", targets={"decode_speed": [100]}))
+    assert [(change.key, change.harmless) for change in found] == [
+        ("engine.startup_timeout", True), ("targets.decode_speed", True),
+    ]  # fmt: skip
+    assert json.dumps(found[1].after) == "[100.0]"
