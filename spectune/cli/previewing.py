@@ -42,7 +42,8 @@ def preview(asked: Asked, *, as_json: bool) -> int:
     lent = None if asked.lender is None else lend(asked.lender, space, engine)
     proposer = Proposer(space, engine, sampler=asked.sampler, warm_start=lent)
     first = list(dict.fromkeys(_first(proposer)))
-    expected = prospect([], space, proposer)
+    with PROGRESS.status("weighing what it may cost"):
+        expected = prospect([], space, proposer)
     commands = [(c, engine.command(c, host="127.0.0.1", port=30000).shell()) for c in first]
     prompts = summary(space, open_prompts(space))
     added: dict[str, Any] = {}
