@@ -15,9 +15,9 @@ from spectune import files
 from spectune.engines.protocol import Mismatch
 from spectune.errors import SpectuneError
 from spectune.machine import Difference
+from spectune.search import open_study
 from spectune.search.folder import StudyFolder
 from spectune.search.records import Role, Step, TrialRecord
-from spectune.search.study import open_study
 from spectune.serving import FailureClass
 
 

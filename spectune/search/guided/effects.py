@@ -5,14 +5,15 @@ candidates that were launched: those of the recommended branch, for draft parame
 answer is a contrast of predictions: what the fitted acceptance and cycle models expect, plus the Gaussian process on
 what these leave over, whose posterior covariance gives the interval. So an effect that no launch could have shown keeps
 its doubt, and launches that differ in several parameters share what they show. The deviations are widened by how far
-each launch lies from what all others predict of it (leave-one-out errors of the process), never narrowed.
+each launch lies from what all others predict of it (leave-one-out errors of the process), never narrowed; and by a part
+of what the law of trees expects, which random machines broke.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ LEAST_INFLATION = 1.5  # of the deviations: beliefs are narrower than truth wher
 NO_DIFFERENCE = 0.02  # an interval within this much of nothing is none
 NEVER_SEEN = 0.15  # standard deviation of the log effect of what no launch has varied
 CONTEXTS = 8  # candidates over which an effect is averaged
+TREE_LAW = 0.5  # part of what trees are expected to add for their shape that may be wrong whatever was launched
 Z95 = 1.96
 
 
@@ -137,7 +139,7 @@ def _differences(
     asked = [candidate for question in questions for pair in question.pairs for candidate in pair]
     candidates = [item.candidate for item in measured] + asked
     count, codes = len(measured), encode(axes, [candidate.values for candidate in candidates])
-    expected, features = _physics(candidates, measured, targets, space)
+    expected, features, grown = _physics(candidates, measured, targets, space)
     values = np.array([item.targets for item in measured]).T
     logs, deviations = np.zeros((2, len(targets), len(questions)))
     explained = np.array([target.load is not None for target in targets]) & bool(features.shape[1])
@@ -156,23 +158,29 @@ def _differences(
             contrast = np.tile([1.0, -1.0], len(question.pairs)) / len(question.pairs)
             covariance = fitted.posterior(codes[count:][its], parts[count:][its])
             logs[rows, column] = means[:, its] @ contrast
-            deviations[rows, column] = inflation * math.sqrt(max(0.0, float(contrast @ covariance @ contrast)))
+            spread = inflation * math.sqrt(max(0.0, float(contrast @ covariance @ contrast)))
+            deviations[rows, column] = np.hypot(spread, TREE_LAW * abs(float(grown[count:][its] @ contrast)))
     return logs, deviations
 
 
 def _physics(
     candidates: Sequence[Candidate], measured: Sequence[Evidence], targets: Sequence[Target], space: SearchSpace
-) -> tuple[Floats, Floats]:
-    """Return what is expected of each target, and what may be wrong with it; nothing where no level tells of cycles."""
+) -> tuple[Floats, Floats, Floats]:
+    """Return what is expected of each target, what may be wrong with it, and the log accept length of trees.
+
+    Nothing where no level tells of cycles.
+    """
     settings = [Setting.of({**space.engine.args, **candidate.values}) for candidate in candidates]
     loads = [target.load for target in targets if target.load is not None]
     if not loads or all(level.concurrency is None for item in measured for level in item.levels):
-        return np.zeros((len(targets), len(candidates))), np.zeros((len(candidates), 0))
+        return np.zeros((len(targets), len(candidates))), np.zeros((len(candidates), 0)), np.zeros(len(candidates))
     drafters = sorted({setting.drafter for setting in settings if setting.drafter is not None})
     depth = max(setting.depth for setting in settings)
     physics = Physics.fit(measured, settings[: len(measured)], drafters, depth)
     works = Works.of(settings, loads, drafters)
-    return physics.expected(works, targets), physics.features(works, targets, works.drafts)
+    chains = [replace(s, topk=1, tokens=min(s.steps + 1, s.tokens)) for s in settings]
+    grown = np.log(physics.acceptance.lengths(settings) / physics.acceptance.lengths(chains))
+    return physics.expected(works, targets), physics.features(works, targets, works.drafts), grown
 
 
 def _missed(fitted: Residual) -> Floats:
