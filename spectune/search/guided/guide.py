@@ -105,8 +105,9 @@ class Guide:
 
     def paying(self, evidence: Sequence[Evidence]) -> float | None:
         """Return the chance that speculation pays; None where nothing is known of it."""
-        if not any(item.targets for item in (*self._borrowed, *evidence)):
-            return chance_by_priors(self.chart, self._targets[: len(self.space.objectives)], self._borrowed)
+        lent = self.lent(evidence)
+        if not any(item.targets for item in (*lent, *evidence)):
+            return chance_by_priors(self.chart, self._targets[: len(self.space.objectives)], lent)
         ran = {item.candidate for item in evidence if item.failure is None}
         failed = np.zeros(self.chart.table.size, np.bool_)
         for item in evidence:
