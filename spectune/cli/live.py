@@ -189,15 +189,15 @@ def outcome(record: TrialRecord) -> Text:
 def left_words(progress: Progress, since_s: float) -> str:
     """Return how far the study is, how long it may take, what it costs and whether speculation will pay."""
     expected = progress.expected
-    about = "about " if expected.launches != expected.most else ""
-    words = [f"{progress.done} of {about}{expected.launches} launches done"]
+    about = "about " if expected is not None and expected.launches != expected.most else ""
+    words = [f"{progress.done} of {about}{progress.planned} launches done"]
     if progress.left_s is None:
         words.append("time left is known after the first")
     else:
         left = progress.left_s - since_s
         words.append(f"about {clock(left)} left" if left > NEARLY_S else "nearly done")
-    if expected.gpu_hours:
+    if expected is not None and expected.gpu_hours:
         words.append(f"{expected.gpu_hours:.2g} GPU-hours in all")
-    if expected.pays is not None:
+    if expected is not None and expected.pays is not None:
         words.append(f"speculation pays: {expected.pays:.0%}")
     return ", ".join(words)

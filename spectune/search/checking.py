@@ -21,10 +21,11 @@ from spectune.engines.protocol import Engine, Occasion
 from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.engines.simulated.engine import PROFILE_FILE
 from spectune.errors import SpectuneError
+from spectune.search.budget import spent_s
 from spectune.search.feed import PromptFeed
 from spectune.search.folder import StudyFolder
 from spectune.search.outcome import Evidence
-from spectune.search.plan import Progress, spent_s
+from spectune.search.prospect import Progress
 from spectune.search.recorded import mean_speed, pooled_noise
 from spectune.search.records import Role, Status, Step, TrialRecord
 from spectune.search.speeds import Speed, of_level, speeds, together

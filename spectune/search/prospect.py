@@ -70,15 +70,17 @@ class Progress:
 
     Attributes:
         done: Launches finished.
+        planned: Launches in all, as far as that is expected.
         spent_s: Seconds of launches so far.
         left_s: Seconds the rest may take; None before the first launch ended.
-        expected: The whole study.
+        expected: The whole study; None for a few launches whose number is fixed.
     """
 
     done: int
+    planned: int
     spent_s: float
     left_s: float | None
-    expected: Prospect
+    expected: Prospect | None = None
 
 
 def progress(records: Sequence[TrialRecord], expected: Prospect, reader_pace_s: float | None = None) -> Progress:
@@ -91,7 +93,7 @@ def progress(records: Sequence[TrialRecord], expected: Prospect, reader_pace_s: 
     """
     pace = pace_s(records) if reader_pace_s is None and records else reader_pace_s
     left = None if pace is None else max(0, expected.launches - len(records)) * pace
-    return Progress(len(records), spent_s(records), left, expected)
+    return Progress(len(records), expected.launches, spent_s(records), left, expected)
 
 
 def prospect(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> Prospect:

@@ -65,7 +65,7 @@ def test_time_bounds_the_launches(budget: dict[str, float]) -> None:
 
 def test_progress_is_one_line_with_the_time_left() -> None:
     cost = Prospect(launches=18, most=40, hours=3.4, gpu_hours=27.2, pays=0.93, rests_on="")
-    at = Progress(done=7, spent_s=4800.0, left_s=6600.0, expected=cost)
+    at = Progress(done=7, planned=18, spent_s=4800.0, left_s=6600.0, expected=cost)
     words = "7 of about 18 launches done, about 1 h 50 min left, 27 GPU-hours in all, speculation pays: 93%"
     assert left_words(at, 0.0) == words
     records = list(search(space(), 3))
