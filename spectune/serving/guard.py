@@ -6,6 +6,7 @@ is there within milliseconds and cannot be disturbed by the engine's environment
     stdin, the control pipe                           stdout, the status pipe
     {"argv": [...], "env": {...}, "log": "path"}      {"event": "started", "pid": 4711}  or {"event": "failed", ...}
     {"stop_within_s": 8.0}                            {"event": "exited", "returncode": -9}
+                                                      {"event": "segment", "path": "/dev/shm/nccl-x1"}
                                                       {"event": "stopped", "left": 0, "forced": true, "seconds": 0.2}
 
 The tree ends when the engine's first process dies, when spectune asks for it, or when spectune is gone (the control
@@ -13,6 +14,8 @@ pipe closes or the guard has another parent). As *subreaper* the guard inherits 
 detached itself by a double fork and setsid; so "I have no children" (ECHILD) proves that nothing is left, zombies
 included. If the guard itself is killed, the kernel kills the engine's first process (PDEATHSIG), and `GuardedTree`
 finds the rest.
+
+Shared memory that a process of the tree made goes with it, unless another process uses it by then.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ import math
 import os
 import select
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -38,6 +42,12 @@ UNKILLABLE_S = 60.0  # a process inside a driver call dies only when that return
 PARENT_CHECK_S = 0.5  # how often to look whether spectune still lives; all else wakes the guard at once
 NOT_FOR_THE_GUARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - nothing is made there
+# Beginnings of the names of segments that engines and their libraries make.
+SEGMENTS = ("nccl-", "torch_", "psm_", "sglang", "sem.mp-", "cuda.shm.")
+IN_CREATE = 0x100  # <sys/inotify.h>
+INOTIFY_EVENT = struct.Struct("iIII")  # descriptor, mask, cookie, length of the name that follows
+
 _libc = ctypes.CDLL(None)
 
 
@@ -51,6 +61,7 @@ class Guard:
         self._abandoned = False
         self._engine: subprocess.Popen[bytes] | None = None
         self._kill_at = math.inf
+        self._segments = Segments()
 
     def run(self) -> int:
         """Live the whole life of one engine; returns the guard's exit code."""
@@ -66,6 +77,7 @@ class Guard:
         report(event="started", pid=self._engine.pid)
         began = self._supervise()
         left, forced = self._clear()
+        self._segments.remove_unused()
         report(event="stopped", left=left, forced=forced, seconds=round(time.monotonic() - began, 3))
         return int(left > 0)
 
@@ -117,8 +129,9 @@ class Guard:
 
     def _wait(self, seconds: float) -> None:
         """Sleep until a line arrives, a child dies (through the wake-up pipe) or time is up."""
-        watched = [self._wake_up] if self._abandoned else [self._wake_up, CONTROL]
+        watched = [self._wake_up, *self._segments.watched, *([] if self._abandoned else [CONTROL])]
         readable, _, _ = select.select(watched, [], [], seconds)
+        self._segments.note()
         if self._wake_up in readable:
             os.read(self._wake_up, 4096)
         if CONTROL in readable:
@@ -134,6 +147,56 @@ class Guard:
         self._control = rest
         order: dict[str, Any] = json.loads(line)
         return order
+
+
+class Segments:
+    """The shared memory that the tree makes: what is new while one of its processes has it open or mapped."""
+
+    def __init__(self) -> None:
+        descriptor = _libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        watches = descriptor >= 0 and _libc.inotify_add_watch(descriptor, bytes(SHARED_MEMORY), IN_CREATE) >= 0
+        self.watched = [descriptor] if watches else []  # readable once something was made
+        self._ours: dict[Path, os.stat_result] = {}
+
+    def note(self) -> None:
+        """Keep in mind what was made since the last time, if a process of the tree has it."""
+        for path in self._made():
+            with contextlib.suppress(OSError):  # it went at once
+                file = path.stat()
+                if any(holds(pid, file) for pid in descendants(os.getpid())):
+                    self._ours[path] = file
+                    report(event="segment", path=str(path))
+
+    def remove_unused(self) -> None:
+        """Remove what the tree has left, except what another process still uses."""
+        for path, file in self._ours.items():
+            with contextlib.suppress(OSError):  # its maker has removed it
+                everyone = descendants(0)  # what the kernel, or the world outside a container, started
+                if os.path.samestat(path.stat(), file) and not any(holds(pid, file) for pid in everyone):
+                    path.unlink()
+
+    def _made(self) -> list[Path]:
+        events, names = b"", []
+        with contextlib.suppress(BlockingIOError):
+            events = b"".join(os.read(descriptor, 1 << 16) for descriptor in self.watched)
+        while events:
+            *_, length = INOTIFY_EVENT.unpack_from(events)
+            name, events = events[INOTIFY_EVENT.size :][:length], events[INOTIFY_EVENT.size + length :]
+            names.append(os.fsdecode(name.rstrip(b"\0")))
+        return [SHARED_MEMORY / name for name in names if name.startswith(SEGMENTS)]
+
+
+def holds(pid: int, file: os.stat_result) -> bool:
+    """Whether a process has a file open or mapped, under whatever name; False where it cannot be looked into."""
+    mapped = f" {os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x} {file.st_ino} "
+    with contextlib.suppress(OSError):
+        if mapped in Path("/proc", str(pid), "maps").read_text(errors="replace"):
+            return True
+        for entry in os.scandir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):  # closed meanwhile
+                if os.path.samestat(entry.stat(), file):
+                    return True
+    return False
 
 
 def launch(argv: list[str], env: dict[str, str], log: str) -> subprocess.Popen[bytes]:

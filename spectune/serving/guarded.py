@@ -18,6 +18,7 @@ import psutil
 
 from spectune.errors import SpectuneError
 from spectune.serving.processes import SERVER_ID_VARIABLE, end_survivors
+from spectune.serving.segments import remove_unused
 
 GRACE_S = 8.0
 GUARD_MARGIN_S = 70.0  # beyond the grace, before the guard itself is given up; it reports the unkillable after 60 s
@@ -63,6 +64,7 @@ class GuardedTree:
         self._mark = mark
         self._guard: subprocess.Popen[bytes] | None = None
         self._known: set[psutil.Process] = set()
+        self._segments: set[str] = set()  # of shared memory that the program made
 
     @property
     def exited(self) -> asyncio.Future[int | None]:
@@ -167,6 +169,7 @@ class GuardedTree:
         if not self._stopped.done():
             began = time.monotonic()
             left = await asyncio.to_thread(end_survivors, self._mark, self._known)
+            await asyncio.to_thread(remove_unused, self._segments)
             self._stopped.set_result(Teardown(left, forced=True, seconds=time.monotonic() - began))
         with suppress(BrokenPipeError):
             assert self._guard.stdin is not None
@@ -184,5 +187,7 @@ class GuardedTree:
                 self._stopped.set_result(Teardown(left=0, forced=False, seconds=0.0))
             case "exited":
                 self._exited.set_result(event["returncode"])
+            case "segment":
+                self._segments.add(event["path"])
             case "stopped":
                 self._stopped.set_result(Teardown(**event))

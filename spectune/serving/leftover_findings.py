@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Collection, Iterator, Sequence
 
 from spectune.machine import Finding
@@ -11,7 +12,7 @@ from spectune.serving.ports import FIRST_PORT, LAST_PORT, block_of, blocks
 from spectune.serving.segments import Segment
 
 MUCH_BYTES = 1 << 28  # of shared memory that nobody uses, from which on it is worth a warning
-NAMED = 6  # files that fit on a command line somebody reads
+NAMED = 6  # ports that fit on a line somebody reads
 
 
 def leftover_findings(
@@ -92,16 +93,12 @@ def _segments(segments: Sequence[Segment]) -> Iterator[Finding]:
     if not segments:
         return
     size = sum(segment.size for segment in segments)
-    paths = [segment.path for segment in segments]
-    way_out = f"rm {shlex.join(paths)}"
-    if len(paths) > NAMED:
-        way_out = "spectune doctor --json | jq -r '.leftovers.segments[].path' | xargs rm"
     yield Finding(
         "shared-memory",
         "warning" if size >= MUCH_BYTES else "info",
         f"{len(segments)} segments of shared memory ({size / (1 << 20):.1f} MiB) belong to no process seen from here",
         "engines that were killed left them, and they take memory; in a container with --ipc=host, look from the host",
-        way_out,
+        f"{shlex.quote(sys.executable)} -m spectune.serving.sweep  # removes those that nobody uses by then",
     )
 
 

@@ -1,4 +1,4 @@
-"""Shared memory of engines: what a killed one leaves, and what our own leave behind when they end."""
+"""Shared memory of engines that nobody uses any more."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spectune.machine import users_of
-
-# Beginnings of the names of segments that engines and their libraries make.
-SEGMENTS = ("nccl-", "torch_", "psm_", "sglang", "sem.mp-", "cuda.shm.")
-FOLDER = Path("/dev/shm")  # noqa: S108 - nothing is made there
+from spectune.serving.guard import SEGMENTS, SHARED_MEMORY
 
 Users = Callable[[Collection[str]], Mapping[str, Collection[int]]]
 
@@ -26,17 +23,11 @@ class Segment:
     size: int
 
 
-def unused_segments(folder: Path = FOLDER, users: Users = users_of) -> list[Segment]:
+def unused_segments(folder: Path = SHARED_MEMORY, users: Users = users_of) -> list[Segment]:
     """Return this user's segments of engines that no process has open or mapped."""
     sizes = _segments(folder)
     used = users(sizes.keys())
     return [Segment(path, size) for path, size in sorted(sizes.items()) if not used[path]]
-
-
-def held_segments(pids: Collection[int], folder: Path = FOLDER) -> set[str]:
-    """Return the segments that some processes have open or mapped."""
-    used = users_of(_segments(folder).keys())
-    return {path for path, holders in used.items() if not holders.isdisjoint(pids)}
 
 
 def remove_unused(paths: Collection[str]) -> None:

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from spectune.serving.failures import EngineDied, StartupTimeout, log_tail
-from spectune.serving.guarded import GRACE_S, GuardedTree, Teardown
+from spectune.serving.guarded import GuardedTree
 from spectune.serving.processes import listens
 from spectune.serving.readiness import DEFAULT_PROBE, ReadinessProbe, tell_progress
-from spectune.serving.segments import held_segments, remove_unused
 
 LAST_WORDS_S = 0.5  # for the rest of a dying engine to finish its log
 
@@ -58,7 +57,6 @@ class Server(GuardedTree):
         self.host = host
         self.port = port
         self._launched_at = 0.0
-        self._segments: set[str] = set()  # of shared memory that the engine was seen to use
         super().__init__(argv, engine_environment(env, host), self.server_id, log_path)
 
     @property
@@ -102,26 +100,11 @@ class Server(GuardedTree):
                 raise EngineDied(self._exited.result(), log_tail(self.log_path))
             if not asking.done():
                 raise StartupTimeout(timeout_s, log_tail(self.log_path), prober.last_answer)
-            readiness = Readiness(time.monotonic() - self._launched_at, asking.result())
-            await self._note_segments()
-            return readiness
+            return Readiness(time.monotonic() - self._launched_at, asking.result())
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-
-    async def stop(self, grace_s: float = GRACE_S) -> Teardown:
-        """End the engine, see `GuardedTree.stop`, and remove the shared memory that only it used."""
-        await self._note_segments()
-        teardown = await super().stop(grace_s)
-        if self._segments and not teardown.left:
-            await asyncio.to_thread(remove_unused, self._segments)
-            self._segments.clear()
-        return teardown
-
-    async def _note_segments(self) -> None:
-        if pids := self.pids():
-            self._segments |= await asyncio.to_thread(held_segments, pids)
 
 
 def engine_environment(env: Mapping[str, str], host: str) -> dict[str, str]:

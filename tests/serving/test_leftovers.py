@@ -17,6 +17,7 @@ from spectune.serving import EngineProcess, Leftovers, PortHolder, Segment, Serv
 from spectune.serving.leftovers import SeenProcess, held_ports, ownerless
 from spectune.serving.ports import FIRST_PORT, SPACING, block_of, blocks, needed_ports
 from spectune.serving.segments import unused_segments
+from spectune.serving.sweep import sweep
 
 NOTHING = Leftovers((), (), ())
 GUARD = ("python", "-I", "-S", "/x/serving/guard.py")
@@ -108,14 +109,22 @@ def test_segments_that_nobody_uses(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b"x" * 4096)
     with (tmp_path / "torch_12_34_0").open("r+b") as file, mmap.mmap(file.fileno(), 4096):
         found = unused_segments(tmp_path)
-    assert found == [Segment(str(tmp_path / "nccl-ab12"), 4096), Segment(str(tmp_path / "sglang_loads_x.shm"), 4096)]
-    assert unused_segments(tmp_path / "none") == []
+        assert found == [
+            Segment(str(tmp_path / "nccl-ab12"), 4096),
+            Segment(str(tmp_path / "sglang_loads_x.shm"), 4096),
+        ]
+        assert unused_segments(tmp_path / "none") == []
+        assert sweep(tmp_path) == (2, 8192)
+    assert {path.name for path in tmp_path.iterdir()} == {"torch_12_34_0", "of-somebody-else"}
 
 
-def test_large_unused_segments_are_a_warning_with_a_command() -> None:
-    (finding,) = leftover_findings(Leftovers((), (Segment("/dev/shm/nccl-a b", 1 << 30),), ()))
+def test_unused_segments_are_one_line_with_one_command() -> None:
+    many = tuple(Segment(f"/dev/shm/sglang_loads_{n}.shm", 1 << 20) for n in range(400))
+    (finding,) = leftover_findings(Leftovers((), many, ()))
+    assert finding.seen.startswith("400 segments of shared memory (400.0 MiB)")
     assert (finding.name, finding.severity) == ("shared-memory", "warning")
-    assert finding.way_out == "rm '/dev/shm/nccl-a b'"
+    assert finding.way_out is not None
+    assert "-m spectune.serving.sweep" in finding.way_out
 
 
 def test_blocks_of_ports() -> None:

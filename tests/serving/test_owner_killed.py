@@ -56,6 +56,20 @@ def test_nothing_survives_kill_9_of_the_owner(tmp_path: Path, mode: str, moment:
         assert eventually(lambda: not marked_processes(facts["server_id"]) and not is_alive(guard))
 
 
+@pytest.mark.parametrize("moment", ["starting", "serving"])
+def test_shared_memory_goes_after_kill_9_of_the_owner(
+    tmp_path: Path, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEGMENT", tmp_path.name)
+    made = [Path(f"/dev/shm/sglang_loads_{name}_{tmp_path.name}.shm") for name in ("own", "shared")]
+    with owner(tmp_path, "segments", moment) as (process, facts):
+        assert eventually(lambda: all(path.exists() for path in made))
+        process.kill()
+        process.wait()
+        assert eventually(lambda: not psutil.pid_exists(facts["guard"]))
+    assert not any(path.exists() for path in made)
+
+
 def test_ctrl_c_reaches_the_owner_only(tmp_path: Path) -> None:
     with owner(tmp_path, "children", "serving") as (process, facts):
         tree = [psutil.Process(pid) for pid in facts["pids"]]

@@ -90,7 +90,7 @@ def test_teardown_takes_the_whole_tree(tmp_path: Path, mode: str, forced: bool, 
 
 def test_shared_memory_of_an_ended_engine_is_removed_unless_another_uses_it(tmp_path: Path) -> None:
     mark = tmp_path.parent.name
-    own, shared = (Path(f"/dev/shm/sglang_loads_{name}_{mark}.shm") for name in ("own", "shared"))
+    own, shared = segments_of(mark)
 
     async def use(server: Server) -> Any:
         await server.wait_ready(READY_S)
@@ -104,6 +104,39 @@ def test_shared_memory_of_an_ended_engine_is_removed_unless_another_uses_it(tmp_
     finally:
         used.close()
         shared.unlink()
+
+
+def segments_of(mark: str) -> list[Path]:
+    return [Path(f"/dev/shm/sglang_loads_{name}_{mark}.shm") for name in ("own", "shared")]
+
+
+def test_shared_memory_of_an_engine_that_died_before_it_was_ready_is_removed(tmp_path: Path) -> None:
+    async def use(server: Server) -> None:
+        with pytest.raises(EngineDied):
+            await server.wait_ready(3600)
+
+    serve(tmp_path, "segments-then-dies", use, {**os.environ, "SEGMENT": tmp_path.parent.name})
+    assert not any(path.exists() for path in segments_of(tmp_path.parent.name))
+
+
+def test_shared_memory_is_removed_after_the_guard_was_killed(tmp_path: Path) -> None:
+    async def use(server: Server) -> None:
+        await server.wait_ready(READY_S)
+        assert server._guard is not None
+        server._guard.kill()
+
+    serve(tmp_path, "segments", use, {**os.environ, "SEGMENT": tmp_path.parent.name})
+    assert not any(path.exists() for path in segments_of(tmp_path.parent.name))
+
+
+def test_shared_memory_that_the_engine_only_uses_stays(tmp_path: Path) -> None:
+    others = Path(f"/dev/shm/sglang_loads_others_{tmp_path.parent.name}.shm")
+    others.write_bytes(bytes(4096))
+    try:
+        serve(tmp_path, "normal", become_ready, {**os.environ, "MAPS": str(others)})
+        assert others.exists()
+    finally:
+        others.unlink()
 
 
 def test_death_during_start_up_is_noticed_long_before_the_timeout(tmp_path: Path) -> None:

@@ -74,6 +74,16 @@ def map_segments() -> None:
             file.write(bytes(4096))
             file.flush()
             mappings.append(mmap.mmap(file.fileno(), 4096))
+    if Api.mode == "segments-then-dies":
+        time.sleep(0.5)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def map_others() -> None:
+    """Shared memory that was there before."""
+    if others := os.environ.get("MAPS"):
+        with open(others, "r+b") as file:  # noqa: PTH123
+            mappings.append(mmap.mmap(file.fileno(), 4096))
 
 
 def ask_itself() -> None:
@@ -90,6 +100,7 @@ def main() -> None:
     parser.add_argument("--mode", default="normal")
     arguments = parser.parse_args()
     Api.mode = mode = arguments.mode
+    map_others()
     print("\x1b[32mloading weights\x1b[0m", flush=True)
     if mode == "dies":
         try:
@@ -111,7 +122,7 @@ def main() -> None:
         detach_daemon()
     if mode == "zombies":
         leave_zombies()
-    if mode == "segments":
+    if mode.startswith("segments"):
         map_segments()
     if mode == "floods":
         threading.Thread(target=lambda: [print("x" * 1000) for _ in range(64_000)], daemon=True).start()
