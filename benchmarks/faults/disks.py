@@ -13,6 +13,7 @@ from benchmarks.faults.row import Case, Row
 
 LAUNCHES = 3
 SIZES_KB = (16, 100, 160, 220, 300)
+SERVED_KB = 400
 NAMESPACE = ("unshare", "--mount", "--map-root-user")
 """The file system is mounted in a world of its own, which goes with its last process."""
 
@@ -26,10 +27,9 @@ cp -a studies kept; exit $code
 """
 READ_ONLY = """
 mkdir -p studies; mount -t tmpfs -o size="$1" tmpfs studies || exit 99; shift
-"$@" >first 2>&1 & pid=$!
-until ls studies/*/trials/0000-baseline/result.json >/dev/null 2>&1; do sleep 0.05; kill -0 $pid || break; done
-until mount -o remount,ro studies 2>/dev/null; do sleep 0.02; kill -0 $pid 2>/dev/null || break; done
-wait $pid; echo $? >code
+"$@" --trials 2 >begun 2>&1
+mount -o remount,ro studies || exit 99
+"$@" >first 2>&1; echo $? >code
 cp -a studies kept-first
 mount -o remount,rw studies
 "$@" >second 2>&1; code=$?
@@ -38,13 +38,13 @@ cp -a studies kept; exit $code
 
 
 def cases(folder: Path) -> Iterator[Case]:
-    """Yield the disks: so small that a study fills them at different moments, and one that becomes read-only."""
+    """Yield the disks: so small that a study fills them at different moments, and one that can no longer be written."""
     for size in SIZES_KB:
         name = f"disk full ({size} KiB)"
         yield Case(name, functools.partial(try_disk, name, folder / f"disk-{size}", FULL, size, virtual=True))
-    name = "disk full (700 KiB, served)"
-    yield Case(name, functools.partial(try_disk, name, folder / "disk-served", FULL, 400, virtual=False))
-    name = "disk becomes read-only"
+    name = f"disk full ({SERVED_KB} KiB, served)"
+    yield Case(name, functools.partial(try_disk, name, folder / "disk-served", FULL, SERVED_KB, virtual=False))
+    name = "disk read-only when the study goes on"
     yield Case(name, functools.partial(try_disk, name, folder / "disk-ro", READ_ONLY, 65536, virtual=True))
 
 

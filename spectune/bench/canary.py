@@ -66,7 +66,7 @@ async def ask(
     Args:
         url: `http://host:port`.
         prompts: What to ask.
-        together: All at once, so that they run in one batch; otherwise one after the other.
+        together: All at once, so that they run in one batch; otherwise one after the other, until one has no answer.
         patience_s: Seconds an answer may take.
         temperature: Of the sampling; 0 is greedy.
     """
@@ -75,7 +75,12 @@ async def ask(
     async with aiohttp.ClientSession(timeout=timeout, trust_env=False) as session:
         if together:
             return await asyncio.gather(*(_ask(session, url, prompt, sampling, patience_s) for prompt in prompts))
-        return [await _ask(session, url, prompt, sampling, patience_s) for prompt in prompts]
+        answers: list[Answer] = []
+        for prompt in prompts:
+            answers.append(await _ask(session, url, prompt, sampling, patience_s))
+            if answers[-1].error is not None:  # an engine that has fallen silent is not asked, and waited for, again
+                break
+        return answers
 
 
 async def _ask(

@@ -166,6 +166,11 @@ class Engine(Protocol):
         """Whether its measurements come from a model of a machine."""
         ...
 
+    @property
+    def gpus_held(self) -> int:
+        """GPUs of this machine whose memory a launch fills; 0 where it touches none."""
+        ...
+
     def belongings(self) -> Mapping[str, str]:
         """Return the files that a study of this engine keeps, name → text: what its measurements depend on."""
         ...

@@ -21,7 +21,7 @@ from spectune.engines.served import Served
 from spectune.machine import Difference, MachineWatch
 from spectune.search.feed import PromptFeed
 from spectune.search.inquiry import context_length, server_info
-from spectune.serving import EngineDied, Failure, Server, Teardown, environments, log_tail
+from spectune.serving import EngineDied, Failure, GpuMemory, Server, Teardown, environments, log_tail
 
 PROMPTS_AHEAD = 256  # rendered before a level begins
 
@@ -124,10 +124,12 @@ class ServedLaunch:
         self._server = Server(command.argv, env, port=port, host=host, log_path=log)
         self._client = GenerateClient(self._server.url, inactivity_s=hang_s)
         self._engine, self._notes, self._hang_s, self._machine = engine, notes, hang_s, machine
+        self._gpus = GpuMemory(engine.gpus_held, env.get("CUDA_VISIBLE_DEVICES"))
         self.now = time.monotonic
 
     async def start(self, timeout_s: float, says: Says) -> Mapping[str, Any]:
-        """Start the process tree and wait for one real generation."""
+        """Start the process tree on free GPUs and wait for one real generation."""
+        await self._gpus.wait_until_free(says)
         await self._server.start()
         await self._server.wait_ready(timeout_s, on_progress=lambda line: says(f"starting: {line}"))
         return await server_info(self._server.url)
@@ -179,8 +181,11 @@ class ServedLaunch:
         return self._machine.changes
 
     async def stop(self, grace_s: float) -> Teardown:
-        """End the process tree."""
-        return await self._server.stop(grace_s)
+        """End the process tree, and give the driver time to take back its memory."""
+        teardown = await self._server.stop(grace_s)
+        if (missing := await self._gpus.wait_until_back()) is not None:
+            self._notes(missing)
+        return teardown
 
     def log_tail(self, max_bytes: int) -> str:
         """Return the end of the log file."""

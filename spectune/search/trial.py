@@ -35,7 +35,7 @@ from spectune.space import Level, SearchSpace
 
 HOST = "127.0.0.1"
 MOST_FAILED = 0.02  # of a level's requests; with more, its figures are about the failures
-HANG_S = 60.0  # without a new token on a request that is being served
+HANG_S = 45.0  # without a token for any request; with the 10 s an engine may take to die, known within a minute
 STOP_GRACE_S = 8.0
 EXCERPT_BYTES = 2000
 

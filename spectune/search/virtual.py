@@ -36,7 +36,7 @@ from spectune.serving import EngineDied, StartupTimeout, Teardown
 PROMPTS_READ = 96  # of the workload: the lengths and classes that stand for all of it
 FEWEST_REQUESTS = 16
 CRASHED, KILLED = 1, -9
-CANARY_PATIENCE_S = 60.0
+CANARY_PATIENCE_S = 45.0
 PROBE_TOKENS = 4  # of the generation that shows that an engine is ready
 UNANSWERED = frozenset({"hang", "http_500"})  # of an engine that lives
 

@@ -11,6 +11,7 @@ from spectune.serving.failures import (
     classify_requests,
     log_tail,
 )
+from spectune.serving.gpu_memory import GpuMemory
 from spectune.serving.guarded import Teardown
 from spectune.serving.leftover_findings import leftover_findings
 from spectune.serving.leftovers import EngineProcess, Leftovers, PortHolder, find_leftovers
@@ -27,6 +28,7 @@ __all__ = [
     "EngineProcess",
     "Failure",
     "FailureClass",
+    "GpuMemory",
     "Leftovers",
     "PortBlock",
     "PortHeldError",

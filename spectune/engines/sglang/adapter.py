@@ -99,6 +99,11 @@ class SGLangEngine:
         """Whether launches run on CUDA GPUs."""
         return bool(self.fixed.get("device", "cuda") == "cuda")
 
+    @property
+    def gpus_held(self) -> int:
+        """GPUs of this machine whose memory a launch fills."""
+        return self.gpus if self.cuda and not self.simulated else 0
+
     def software(self) -> EngineSoftware:
         """Return the versions in its interpreter; nothing where there is no SGLang."""
         return EngineSoftware() if self.version is None else self.interpreter.software()
