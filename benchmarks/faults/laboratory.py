@@ -46,11 +46,11 @@ SPACE: Mapping[str, Any] = {
     },
     "workload": {
         "prompts": "builtin:tiny", "chat_template": False, "output_tokens": 32, "levels": [{"concurrency": 4}],
-        "level_time_limit": "1s",
+        "level_time_limit": "2s",
     },
 }  # fmt: skip
 ENGINE: Mapping[str, Any] = {
-    "kind": "simulated", "profile": "small.yaml", "gpus": 2, "startup_timeout": "8s",
+    "kind": "simulated", "profile": "small.yaml", "gpus": 2,
     "args": {"model-path": "org/target", "tp-size": 2, "attention-backend": "triton"},
 }  # fmt: skip
 
@@ -68,12 +68,23 @@ class Bench:
     mark: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def write(
-        self, *, virtual: bool, trials: int, faults: Sequence[Mapping[str, Any]] = (), temperature: float = 0.0
+        self,
+        *,
+        virtual: bool,
+        trials: int,
+        faults: Sequence[Mapping[str, Any]] = (),
+        temperature: float = 0.0,
+        startup: str = "8s",
     ) -> None:
         """Write the space and the machine."""
         self.folder.mkdir(parents=True, exist_ok=True)
         workload = {**SPACE["workload"], "temperature": temperature}
-        space = {**SPACE, "engine": {**ENGINE, "virtual": virtual}, "workload": workload, "budget": {"trials": trials}}
+        space = {
+            **SPACE,
+            "engine": {**ENGINE, "virtual": virtual, "startup_timeout": startup},
+            "workload": workload,
+            "budget": {"trials": trials},
+        }
         (self.folder / "small.yaml").write_text(yaml.safe_dump({**PROFILE, "faults": list(faults)}))
         (self.folder / "space.yaml").write_text(yaml.safe_dump(space, sort_keys=False))
 

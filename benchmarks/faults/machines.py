@@ -117,7 +117,7 @@ def try_clock(name: str, folder: Path) -> Row:
 def try_wrapped(name: str, folder: Path, program: str, size: int) -> Row:
     """Run a study whose engines do something else first."""
     bench = Bench(folder)
-    bench.write(virtual=False, trials=LAUNCHES)
+    bench.write(virtual=False, trials=LAUNCHES, startup="180s")
 
     def wrapped(engine: SimulatedEngine) -> SimulatedEngine:
         return WrappedEngine(**{**vars(engine), "before": program, "size": size})

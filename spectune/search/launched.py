@@ -24,6 +24,7 @@ from spectune.search.inquiry import context_length, server_info
 from spectune.serving import EngineDied, Failure, GpuMemory, Server, Teardown, environments, log_tail
 
 PROMPTS_AHEAD = 256  # rendered before a level begins
+DYING_S = 10.0  # SGLang takes 6 s over the end of a scheduler, and drops its connections before it is gone
 
 
 class TrialFailed(Exception):
@@ -154,8 +155,12 @@ class ServedLaunch:
     async def answers(
         self, prompts: Sequence[TokenizedPrompt], *, together: bool, temperature: float = 0.0
     ) -> list[Answer]:
-        """Ask over HTTP."""
-        return await ask(self._server.url, prompts, together=together, temperature=temperature, patience_s=self._hang_s)
+        """Ask over HTTP; where answers are missing, wait until it is clear whether the engine is dying of it."""
+        url, patience_s = self._server.url, self._hang_s
+        answers = await ask(url, prompts, together=together, temperature=temperature, patience_s=patience_s)
+        if any(answer.error is not None for answer in answers):
+            await asyncio.wait([self._server.exited], timeout=DYING_S)
+        return answers
 
     def workers(self, title: str) -> list[Mapping[str, str]]:
         """Read what the kernel shows of each process."""

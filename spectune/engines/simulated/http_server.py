@@ -172,6 +172,7 @@ class EngineHttp:
             return _json({"error": {"message": str(error)}}, status=400)
         first, self._count = self._count, self._count + len(body.asks)
         if self._information.launch.fault("http_500", first) is not None:
+            self._scheduler.reach(first)
             return web.Response(status=500, text="Internal Server Error")
         if body.stream:
             return await self._streamed(request, body, first)

@@ -61,6 +61,11 @@ class Scheduler:
         """Call `passed` when the launch reaches `warmup` and `bench`."""
         self._passed = passed
 
+    def reach(self, request: int) -> None:
+        """Note that a request, by its number within the launch, is being dealt with: it may be the first of a point."""
+        while self._ahead and request >= self._ahead[0][0]:
+            self._passed(self._ahead.pop(0)[1])
+
     def submit(self, generation: Generation) -> None:
         """Take a request into the queue."""
         self.waiting.append(generation)
@@ -137,8 +142,8 @@ class Scheduler:
             self.waiting.popleft()
             if one.gone:
                 continue
-            while one.number is not None and self._ahead and one.number >= self._ahead[0][0]:
-                self._passed(self._ahead.pop(0)[1])
+            if one.number is not None:
+                self.reach(one.number)
             one.cached_tokens = self._cache.take(one.input_ids)
             joined.append(one)
         return joined
