@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -122,9 +121,10 @@ class Bench:
         return left
 
     def ports_left(self) -> int:
-        """Return on how many ports of its launches something listens."""
+        """Return on how many ports of its launches something of its own, or that cannot be seen, listens."""
         ports = {_port(record) for record in self.records()}
-        return sum(map(_listened_on, ports - {None}))  # type: ignore[arg-type]
+        held = [one for one in psutil.net_connections("tcp") if one.laddr and one.laddr.port in ports]
+        return len({one.laddr.port for one in held if one.status == psutil.CONN_LISTEN and not self._anothers(one.pid)})
 
     def records(self) -> list[TrialRecord]:
         """Return the finished launches; none where they cannot be read."""
@@ -138,6 +138,12 @@ class Bench:
         numbers = [record.trial for record in records]
         whole = numbers == list(range(len(records))) and not self.study.interrupted()
         return whole and (launches is None or len(records) == launches) and self._told() == len(records)
+
+    def _anothers(self, pid: int | None) -> bool:
+        """Whether a process was started by somebody else: ports that are free are free for everybody."""
+        with contextlib.suppress(psutil.Error):
+            return pid is not None and psutil.Process(pid).environ().get(MARK) != self.mark
+        return False
 
     def _told(self) -> int:
         """Return how many launches the database holds that are finished."""
@@ -171,8 +177,3 @@ def _marked(mark: str) -> Iterator[psutil.Process]:
 def _port(record: TrialRecord) -> int | None:
     words = record.command.argv
     return int(words[words.index("--port") + 1]) if "--port" in words else None
-
-
-def _listened_on(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
