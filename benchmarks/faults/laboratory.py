@@ -123,8 +123,12 @@ class Bench:
     def ports_left(self) -> int:
         """Return on how many ports of its launches something of its own, or that cannot be seen, listens."""
         ports = {_port(record) for record in self.records()}
-        held = [one for one in psutil.net_connections("tcp") if one.laddr and one.laddr.port in ports]
-        return len({one.laddr.port for one in held if one.status == psutil.CONN_LISTEN and not self._anothers(one.pid)})
+        listening = {
+            one.laddr.port: one.pid
+            for one in psutil.net_connections("tcp")
+            if one.status == psutil.CONN_LISTEN and one.laddr and one.laddr.port in ports
+        }
+        return sum(not self._anothers(pid) for pid in listening.values())
 
     def records(self) -> list[TrialRecord]:
         """Return the finished launches; none where they cannot be read."""

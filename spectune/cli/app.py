@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -479,6 +480,7 @@ def engine_remove(name: Annotated[str, typer.Argument(help="Which one.")]) -> No
 def main() -> None:
     """Run the command line and end the process with its exit code."""
     open_standard_streams()
+    os.umask(os.umask(0o022) | 0o022)  # nothing of a study is for everybody to write
     try:
         app(standalone_mode=True)
     except SpectuneError as error:

@@ -5,8 +5,8 @@ from spectune.export.formats import DEFAULT_FORMATS, Format, parse_formats
 from spectune.export.header import Origin, one_line
 from spectune.export.launch import Launch, Option
 from spectune.export.shell import command_text
-from spectune.export.withheld import PLACEHOLDER, hides_secret, secret_values
 from spectune.export.write import ExportedFiles, export_candidates
+from spectune.withheld import PLACEHOLDER, hides_secret, secret_values
 
 __all__ = [
     "DEFAULT_FORMATS",

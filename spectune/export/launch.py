@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from spectune.engines.protocol import LaunchCommand
 from spectune.errors import SpectuneError
-from spectune.export.withheld import hides_secret
+from spectune.withheld import hides_secret
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 30000

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from spectune.blotting import blotted
 from spectune.export import secret_values
-from spectune.report.blotting import blotted
 from spectune.search.records import TrialRecord
 from spectune.search.why import break_even_of
 from spectune.space import SearchSpace

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 from spectune.analysis.measurement import LevelMeasurement
+from spectune.blotting import blotted
 from spectune.engines.protocol import Effective, LaunchCommand, Mismatch
 from spectune.errors import SpectuneError
 from spectune.machine import Difference
@@ -102,6 +103,22 @@ class TrialRecord:
     def level(self, name: str) -> LevelMeasurement | None:
         """Return the measurement at the named level, None where there is none."""
         return next((level for level in self.levels if level.level == name), None)
+
+    def without(self, secrets: Iterable[str]) -> TrialRecord:
+        """Return the record as it may be kept and shown: secrets are blotted out of all that was said and given."""
+        hidden = sorted(secrets)
+        failure = self.failure
+        return replace(
+            self,
+            command=LaunchCommand(
+                blotted(self.command.argv, hidden), blotted(self.command.env, hidden), self.command.unset
+            ),
+            failure=failure
+            and replace(failure, message=blotted(failure.message, hidden), excerpt=blotted(failure.excerpt, hidden)),
+            suspect=tuple(Mismatch(m.field, blotted(m.wanted, hidden), blotted(m.got, hidden)) for m in self.suspect),
+            environment_reached=tuple(replace(r, wanted=blotted(r.wanted, hidden)) for r in self.environment_reached),
+            notes=blotted(self.notes, hidden),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of `result.json`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from spectune.analysis.measure import NothingMeasuredError, measure_level
 from spectune.analysis.measurement import LevelMeasurement
 from spectune.bench.level import LevelRun
 from spectune.bench.records import dump_records
+from spectune.blotting import blot_file, blotted
 from spectune.engines.protocol import Effective, Engine, LaunchCommand, Mismatch, Occasion
 from spectune.engines.served import Served
 from spectune.engines.simulated.engine import SimulatedEngine
@@ -32,6 +34,7 @@ from spectune.search.virtual import VirtualLaunch
 from spectune.search.watcher import Watcher
 from spectune.serving import EngineFailed, Failure, FailureClass, PortHeldError, classify_requests, reserve_ports
 from spectune.space import Level, SearchSpace
+from spectune.withheld import secret_values, secret_variables
 
 HOST = "127.0.0.1"
 MOST_FAILED = 0.02  # of a level's requests; with more, its figures are about the failures
@@ -88,6 +91,7 @@ class Trial:
         self._effective = Effective()
         self._notes: list[str] = []
         self._retractions = 0  # in the engine's log so far
+        self._secrets: frozenset[str] = frozenset()  # of this launch: no file and no line of ours holds them
 
     async def run(self) -> TrialRecord:
         """Make the launch and return its record; the engine is gone when this returns or raises."""
@@ -106,7 +110,7 @@ class Trial:
             finally:
                 await self._end(launched)
             total = launched.now() - began
-        return TrialRecord(
+        record = TrialRecord(
             trial=self._step.trial,
             role=self._step.role,
             candidate=self._step.candidate,
@@ -125,6 +129,7 @@ class Trial:
             notes=tuple(self._notes),
             environment_changes=launched.machine_changes(),
         )
+        return record.without(self._secrets)
 
     @contextlib.contextmanager
     def _launch(self) -> Iterator[tuple[LaunchCommand, Launched]]:
@@ -137,7 +142,7 @@ class Trial:
             self._write_launch(command)
             launch = VirtualLaunch(engine.profile, command, engine.study_variables(self._occasion))
             yield command, launch
-            self._keep("server.log", lambda: launch.log_tail(1 << 20) + "\n")
+            self._keep("server.log", lambda: blotted(launch.log_tail(1 << 20) + "\n", self._secrets))
             return
         assert self._folder is not None, "a process tree needs a folder for its log"
         with reserve_ports(port) as ports:
@@ -159,11 +164,11 @@ class Trial:
         self._watcher.says("starting the engine")
         try:
             within = self._space.engine.startup_timeout + self._engine.start_allowance_s(self._step.candidate)
-            info = await launched.start(within, self._watcher.says)
+            info = await launched.start(within, lambda text: self._watcher.says(blotted(text, self._secrets)))
         finally:
             self._spent.startup = launched.now() - began
         if self._folder is not None:
-            files.write_json(self._folder / "server_info.json", dict(info))
+            files.write_json(self._folder / "server_info.json", blotted(dict(info), self._secrets))
         self._suspect = self._engine.mismatches(self._step.candidate, info)
         self._effective = launched.effective(info)
         self._suspect += self._engine.differences(self._step.candidate, self._effective)
@@ -256,6 +261,8 @@ class Trial:
         self._watcher.says("ending the engine")
         began = launched.now()
         teardown = await asyncio.shield(asyncio.ensure_future(launched.stop(STOP_GRACE_S)))
+        if self._folder is not None:
+            await asyncio.to_thread(blot_file, self._folder / "server.log", self._secrets)
         self._spent.shutdown = launched.now() - began
         if teardown.left:
             raise SpectuneError(
@@ -264,9 +271,10 @@ class Trial:
             )
 
     def _write_launch(self, command: LaunchCommand) -> None:
+        self._secrets = secret_values([command]) | secret_variables(os.environ)
         origin = f"# {self._engine.title}: a model of a machine answered, not this command\n"
         script = f"#!/usr/bin/env bash\n{origin if self._engine.simulated else ''}exec {command.shell()}\n"
-        self._keep("launch.sh", lambda: script, executable=True)
+        self._keep("launch.sh", lambda: blotted(script, self._secrets), executable=True)
 
     def _keep(self, name: str, content: Callable[[], str | bytes], *, executable: bool = False) -> None:
         if self._folder is not None:

@@ -226,7 +226,7 @@ def _last_exception(lines: Sequence[str]) -> int | None:
 
 
 def _words(line: str) -> str:
-    text = " ".join(line.split())
+    text = " ".join("".join(letter if letter.isprintable() else " " for letter in line).split())
     return text if len(text) <= MAX_LINE else f"{text[:MAX_LINE]} …"
 
 

@@ -125,8 +125,13 @@ async def tell_progress(log: Path, tell: Callable[[str], None]) -> None:
 def last_line(log: Path) -> str:
     """The last line of a log that says something, without colours and time stamp, cut to `PROGRESS_CHARS`.
 
-    Warnings, our own polling and lines without a letter say nothing; empty if no line is left.
+    Warnings, our own polling and lines without a letter say nothing; empty if no line is left. What a terminal could
+    obey is left out.
     """
-    lines = (_TIME_STAMP.sub("", _COLOUR.sub("", line)).strip() for line in reversed(log_tail(log, 8192).split("\n")))
+    lines = (_TIME_STAMP.sub("", _plain(line)).strip() for line in reversed(log_tail(log, 8192).split("\n")))
     telling = (line for line in lines if any(map(str.isalpha, line)) and not _UNINTERESTING.search(line))
     return next(telling, "")[:PROGRESS_CHARS]
+
+
+def _plain(line: str) -> str:
+    return "".join(letter for letter in _COLOUR.sub("", line) if letter.isprintable())

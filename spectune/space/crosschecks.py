@@ -22,6 +22,7 @@ from spectune.space.names import (
     is_speculative,
 )
 from spectune.space.workload import RANDOM_PROMPTS, Workload
+from spectune.withheld import secret_name, secret_value
 
 
 def crosscheck(
@@ -44,6 +45,8 @@ def crosscheck(
     yield from _searched(document, search, args, env)
     if "gpu_hours" in _mapping(data, "budget") and plain.get("gpus", 0 if "runtime" in plain else 1) == 0:
         yield document.problem(("budget", "gpu_hours"), "gpu_hours limits nothing, since engine.gpus is 0; give hours")
+    for path, section in ((("engine", "args"), args), (("engine", "env"), env), (("search",), search)):
+        yield from _credentials(document, path, section)
     if workload is not None:
         yield from _levels(document, data, workload.level_names)
         yield from _open_loops(document, data, workload)
@@ -80,6 +83,17 @@ def _searched(
             )
         elif is_speculative(name) and ALGORITHM not in search:
             yield document.problem(path, f"'{name}' has no effect without {ALGORITHM} under search")
+
+
+def _credentials(document: Document, path: KeyPath, section: Mapping[str, Any]) -> Iterator[Problem]:
+    for name, value in section.items():
+        texts = [text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str)]
+        if any(map(secret_value, texts)) or (path == ("engine", "args") and secret_name(name)):
+            yield document.problem(
+                (*path, name),
+                f"'{name}' holds a credential, and a space is copied into study folders and launch files; "
+                "let the engine take it from the shell that starts spectune",
+            )
 
 
 def _levels(document: Document, data: Mapping[str, Any], names: tuple[str, ...]) -> Iterator[Problem]:

@@ -3,8 +3,9 @@ from export_samples import ARGV, record
 
 from spectune.engines.protocol import LaunchCommand
 from spectune.errors import SpectuneError
-from spectune.export import Origin, command_text, export_candidates, hides_secret, secret_values
+from spectune.export import Origin, command_text, export_candidates
 from spectune.search.records import Status
+from spectune.withheld import hides_secret, secret_values
 
 SECRET = "s3cret-value"
 ORIGIN = Origin("study", "SGLang 0.5.23", simulated=False)

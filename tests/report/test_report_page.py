@@ -9,10 +9,10 @@ import pytest
 from report_page import Page
 from report_samples import ENVIRONMENT, candidate, failed, lively, record, space, summary
 
+from spectune.blotting import blotted_yaml
 from spectune.engines.protocol import Effective
 from spectune.machine import Difference
 from spectune.report import write_report
-from spectune.report.blotting import blotted_yaml
 from spectune.search.reached import Reached
 from spectune.search.records import Role, Seconds, Status, TrialRecord
 

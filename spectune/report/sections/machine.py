@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from spectune.blotting import blotted_yaml
 from spectune.machine import overview
-from spectune.report.blotting import blotted_yaml
 from spectune.report.material import Material
 from spectune.report.plots import Axis, Dot, Key, Plot, Scale, Segment, Shape
 from spectune.report.sections.section import Section

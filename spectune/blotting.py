@@ -1,15 +1,15 @@
-"""Secrets are blotted out of everything a report shows, wherever they turn up: commands, logs, the search space."""
+"""Secrets are blotted out of everything that is kept or shown, wherever they turn up: commands, logs, search spaces."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import yaml
 
-from spectune.export import PLACEHOLDER, hides_secret
-
-BLOT = "•••"
+from spectune import files
+from spectune.withheld import BLOT, PLACEHOLDER, hides_secret
 
 
 def blotted(value: Any, secrets: Iterable[str]) -> Any:
@@ -30,6 +30,28 @@ def _blotted(value: Any, secrets: list[str]) -> Any:
     return value
 
 
+def blot_file(path: Path, secrets: Iterable[str]) -> None:
+    """Blot secrets out of a file line by line; one that holds none, or is not there, is left as it is.
+
+    Raises:
+        SpectuneError: It cannot be written.
+    """
+    hidden = [secret.encode() for secret in sorted(secrets, key=len, reverse=True)]
+    if not hidden or not path.is_file():
+        return
+    with path.open("rb") as lines:
+        if not any(secret in line for line in lines for secret in hidden):
+            return
+    with path.open("rb") as lines:
+        files.write_whole(path, b"".join(_without(line, hidden) for line in lines))
+
+
+def _without(line: bytes, hidden: Iterable[bytes]) -> bytes:
+    for secret in hidden:
+        line = line.replace(secret, BLOT.encode())
+    return line
+
+
 def blotted_yaml(text: str) -> str:
     """Return the search space without the values of keys named like secrets; a text that is no YAML is not shown."""
     try:
@@ -38,7 +60,9 @@ def blotted_yaml(text: str) -> str:
         return PLACEHOLDER
     spans = sorted(_secret_spans(root), reverse=True)
     for start, end in spans:
-        text = f"{text[:start]}{BLOT}{text[end:]}"
+        value = text[start:end]
+        line_end = value[len(value.rstrip()) :]  # that of a block belongs to what follows
+        text = f"{text[:start]}{BLOT}{line_end}{text[end:]}"
     return text
 
 

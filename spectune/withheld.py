@@ -1,12 +1,12 @@
-"""What is never written into a file that people pass on: tokens, keys and passwords, told by name or by form."""
+"""What is never written down: tokens, keys and passwords, told by name or by form."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
-from spectune.engines.protocol import LaunchCommand
-
+BLOT = "•••"
 PLACEHOLDER = "(left out: set it yourself)"
 SHORTEST_SECRET = 6
 """Characters; blotting out anything shorter would tear holes into ordinary figures and words."""
@@ -51,8 +51,8 @@ def secret_name(name: str) -> bool:
 
 
 def secret_value(value: str) -> bool:
-    """Whether a value gives itself away: a URL with a password, or a token in a well-known form."""
-    return bool(_URL_PASSWORD.search(value) or _KNOWN_TOKEN.search(value))
+    """Whether a value gives itself away: a URL with a password, a well-known form of token, a blot."""
+    return BLOT in value or bool(_URL_PASSWORD.search(value) or _KNOWN_TOKEN.search(value))
 
 
 def hides_secret(name: str, values: Iterable[str]) -> bool:
@@ -61,11 +61,31 @@ def hides_secret(name: str, values: Iterable[str]) -> bool:
     return bool(found) and (secret_name(name) or any(secret_value(value) for value in found))
 
 
-def secret_values(commands: Iterable[LaunchCommand]) -> frozenset[str]:
+class Launch(Protocol):
+    """A program's words and the variables it is given."""
+
+    @property
+    def argv(self) -> Sequence[str]:
+        """Program and arguments."""
+        ...
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """Variables."""
+        ...
+
+
+def secret_variables(env: Mapping[str, str]) -> frozenset[str]:
+    """Return the values of variables that hold secrets."""
+    found = {value for name, value in env.items() if hides_secret(name, (value,))}
+    return frozenset(value for value in found if len(value) >= SHORTEST_SECRET and BLOT not in value)
+
+
+def secret_values(commands: Iterable[Launch]) -> frozenset[str]:
     """Return every secret these launches were given, so that it can be blotted out of logs and other text."""
     found: set[str] = set()
     for command in commands:
-        found.update(value for name, value in command.env.items() if hides_secret(name, (value,)))
+        found |= secret_variables(command.env)
         name = ""
         for word in command.argv:
             if word.startswith("--"):
@@ -74,5 +94,5 @@ def secret_values(commands: Iterable[LaunchCommand]) -> frozenset[str]:
             else:
                 values = [word]
             if hides_secret(name, values):
-                found.update(values)
+                found.update(value for value in values if BLOT not in value)
     return frozenset(value for value in found if len(value) >= SHORTEST_SECRET)
