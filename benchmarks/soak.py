@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import subprocess
 import sys
@@ -36,15 +37,21 @@ SEARCH = {
 }  # fmt: skip
 
 
+class Enough(Exception):
+    """The study has been watched for long enough."""
+
+
 @dataclass
 class Gauge(Silent):
     """Reads this process as launches end.
 
     Attributes:
+        until: Launches after which it is enough.
         readings: Launches → resident bytes, open files, and seconds since the process began.
         first_launch_s: From the start of the process to its first launch.
     """
 
+    until: int
     readings: dict[int, tuple[int, int, float]] = field(default_factory=dict)
     first_launch_s: float | None = None
     done: int = 0
@@ -53,6 +60,8 @@ class Gauge(Silent):
         """Note when the first launch began."""
         if self.first_launch_s is None:
             self.first_launch_s, self.done = self._age(), step.trial
+        if self.done >= self.until:
+            raise Enough
 
     def finished(self, record: TrialRecord) -> None:  # noqa: ARG002 (only counted)
         """Read this process every ten launches."""
@@ -74,10 +83,9 @@ def main() -> int:
     parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
-        return work(options.worker, options.sampler)
+        return work(options.worker, options.trials, options.sampler)
     with tempfile.TemporaryDirectory(prefix="spectune-soak-") as folder:
-        whole = run(Path(folder), options.trials, options.sampler)
-        resumed = run(Path(folder), options.trials + 1, options.sampler)
+        whole, resumed = (run(Path(folder), options.trials, options.sampler) for _ in range(2))
     readings = {int(done): reading for done, reading in whole["readings"].items()}
     last = max(readings)
     growth = readings[last][0] / readings[EARLY][0]
@@ -102,21 +110,24 @@ def main() -> int:
 
 def run(folder: Path, trials: int, sampler: str) -> Any:
     """Run the study up to a number of launches in a process of its own; returns what that read of itself."""
-    space = {**SPACE, "engine": {**ENGINE, "virtual": True}, "search": SEARCH, "budget": {"trials": trials}}
+    budget = {"trials": 2 * trials}  # a part of which is kept for the confirmation
+    space = {**SPACE, "engine": {**ENGINE, "virtual": True}, "search": SEARCH, "budget": budget}
     (folder / "small.yaml").write_text(yaml.safe_dump({**PROFILE, "noise": {"launch_sd": 0.01}}))
     (folder / "space.yaml").write_text(yaml.safe_dump(space, sort_keys=False))
-    words = [sys.executable, "-m", "benchmarks.soak", "--sampler", sampler, "--worker", str(folder)]
-    return json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+    words = [sys.executable, "-m", "benchmarks.soak", "--trials", str(trials), "--sampler", sampler]
+    words += ["--worker", str(folder)]
+    return json.loads(subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout)
 
 
-def work(folder: Path, sampler: str) -> int:
+def work(folder: Path, trials: int, sampler: str) -> int:
     """Run or go on with the study in this process, and print what it read of itself."""
     space = load_space(folder / "space.yaml")
     engine = open_engine(space)
     study = StudyFolder(folder / "study")
-    gauge = Gauge()
+    gauge = Gauge(trials)
     open_study(study, space, engine)
-    asyncio.run(run_study(study, space, engine, gauge, sampler=sampler))
+    with contextlib.suppress(Enough):
+        asyncio.run(run_study(study, space, engine, gauge, sampler=sampler))
     print(json.dumps({"readings": gauge.readings, "first_launch_s": gauge.first_launch_s}))
     return 0
 
