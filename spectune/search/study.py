@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -27,6 +28,7 @@ from spectune.search.traffic import open_prompts, summary
 from spectune.search.trial import Trial
 from spectune.search.warm_start import WarmStart
 from spectune.search.watcher import Watcher
+from spectune.serving import end_leftovers
 from spectune.space import SearchSpace
 
 
@@ -74,6 +76,8 @@ async def run_study(
     workload = open_prompts(space)
     renderer = engine.renderer()
     try:
+        if not virtual:
+            await _clear_machine(watcher)
         if not records:
             watcher.notes(f"plan: {expected.words}; it rests on {expected.rests_on}")
             for line in summary(space, workload, renderer).lines():
@@ -136,6 +140,14 @@ class _Remarks:
         if feed.too_long > self._too_long:
             self._too_long = feed.too_long
             self._watcher.notes(f"{feed.too_long} prompts are left out: with their answers they exceed the context")
+
+
+async def _clear_machine(watcher: Watcher) -> None:
+    """End what is left of our own launches, where even their guards were killed."""
+    ended = await asyncio.to_thread(end_leftovers)
+    if ended:
+        names = ", ".join(sorted({process.name for process in ended}))
+        watcher.notes(f"ended {len(ended)} processes of an engine that a spectune before this one left: {names}")
 
 
 def study_canaries(

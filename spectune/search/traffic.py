@@ -20,6 +20,9 @@ NO_TIMESTAMPS = (
     "`timestamp_ms`, and not all the same"
 )
 
+CANARY_ROUNDS = 10  # all together, all one by one, and sampled; each takes less than a hang
+SLACK_S = 120.0  # for rendering prompts, reading logs and asking the machine
+
 
 def open_prompts(space: SearchSpace) -> Workload:
     """Find the prompts a space names; files are meant relative to the space's own folder.
@@ -59,6 +62,13 @@ def level_plan(space: SearchSpace, level: Level, workload: Workload, *, hang_s: 
     )
     # An open loop is warm after two latencies, and those are long where it is busy.
     return replace(plan, warmup_limit_s=max(plan.warmup_limit_s, limit_s)) if level.open_loop else plan
+
+
+def longest_measuring_s(space: SearchSpace, workload: Workload, *, hang_s: float) -> float:
+    """Return more seconds than canaries and levels take together that all keep to their own limits."""
+    plans = [level_plan(space, level, workload, hang_s=hang_s) for level in space.workload.levels]
+    each = [plan.warmup_limit_s + plan.time_limit_s + plan.drain_limit_s + hang_s + SLACK_S for plan in plans]
+    return CANARY_ROUNDS * hang_s + SLACK_S + sum(each)
 
 
 def arrivals(level: Level, workload: Workload) -> Arrivals:

@@ -29,10 +29,11 @@ from spectune.search.folder import StudyFolder
 from spectune.search.launched import Launched, ServedLaunch, TrialFailed
 from spectune.search.reached import Reached, read_back
 from spectune.search.records import Seconds, Status, Step, TrialRecord
-from spectune.search.traffic import level_plan
+from spectune.search.traffic import level_plan, longest_measuring_s
 from spectune.search.virtual import VirtualLaunch
 from spectune.search.watcher import Watcher
 from spectune.serving import EngineFailed, Failure, FailureClass, PortHeldError, classify_requests, reserve_ports
+from spectune.serving.gpu_memory import PATIENCE_S
 from spectune.space import Level, SearchSpace
 from spectune.withheld import secret_values, secret_variables
 
@@ -99,14 +100,22 @@ class Trial:
         failure: Failure | None = None
         with self._launch() as (command, launched):
             began = launched.now()
+            start_s = PATIENCE_S + self._start_s
+            longest_s = start_s + longest_measuring_s(self._space, self._feed.workload, hang_s=HANG_S)
             try:
-                await self._serve(launched, command)
+                async with asyncio.timeout(longest_s) as patience:
+                    await self._serve(launched, command)
             except EngineFailed as died:
                 failure = self._engine.classify(died)
             except PortHeldError as held:
                 failure = Failure(FailureClass.PORT_IN_USE, str(held), launched.log_tail(EXCERPT_BYTES))
             except TrialFailed as failed:
                 failure = failed.failure
+            except TimeoutError:
+                if not patience.expired():
+                    raise
+                words = f"the launch was not done after {longest_s:.0f} s, although each of its parts has a limit"
+                failure = Failure(FailureClass.HANG, words, launched.log_tail(EXCERPT_BYTES))
             finally:
                 await self._end(launched)
             total = launched.now() - began
@@ -159,12 +168,16 @@ class Trial:
                 ),
             )
 
+    @property
+    def _start_s(self) -> float:
+        """Seconds the engine may take to start."""
+        return self._space.engine.startup_timeout + self._engine.start_allowance_s(self._step.candidate)
+
     async def _serve(self, launched: Launched, command: LaunchCommand) -> None:
         began = launched.now()
         self._watcher.says("starting the engine")
         try:
-            within = self._space.engine.startup_timeout + self._engine.start_allowance_s(self._step.candidate)
-            info = await launched.start(within, lambda text: self._watcher.says(blotted(text, self._secrets)))
+            info = await launched.start(self._start_s, lambda text: self._watcher.says(blotted(text, self._secrets)))
         finally:
             self._spent.startup = launched.now() - began
         if self._folder is not None:

@@ -18,6 +18,7 @@ from spectune.serving.leftovers import EngineProcess, Leftovers, PortHolder, fin
 from spectune.serving.ports import PortBlock, PortHeldError, reserve_ports
 from spectune.serving.processes import environments
 from spectune.serving.readiness import DEFAULT_PROBE
+from spectune.serving.reaping import end_leftovers
 from spectune.serving.segments import Segment
 from spectune.serving.server import Readiness, Server
 
@@ -41,6 +42,7 @@ __all__ = [
     "Teardown",
     "classify",
     "classify_requests",
+    "end_leftovers",
     "environments",
     "find_leftovers",
     "leftover_findings",

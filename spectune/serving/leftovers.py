@@ -51,8 +51,12 @@ class Leftovers:
 
 def find_leftovers() -> Leftovers:
     """Look at every process this user may look at, the shared memory and the ports."""
-    seen = {process.pid: process for process in _processes()}
-    return Leftovers(tuple(ownerless(seen)), tuple(unused_segments()), tuple(held_ports()))
+    return Leftovers(tuple(find_processes()), tuple(unused_segments()), tuple(held_ports()))
+
+
+def find_processes() -> list[EngineProcess]:
+    """Return the processes of engines that nobody is in charge of."""
+    return ownerless({process.pid: process for process in _processes()})
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,10 @@ from spectune.engines.protocol import LaunchCommand, Occasion
 from spectune.engines.simulated.engine import PROFILE_FILE, SimulatedEngine
 from spectune.errors import SpectuneError
 from spectune.machine import quick_fingerprint
-from spectune.search import Status, StudyFolder, TrialRecord, open_study, run_study
-from spectune.space import load_space
+from spectune.search import Status, StudyFolder, TrialRecord, open_prompts, open_study, run_study
+from spectune.search import trial as trial_module
+from spectune.search.traffic import longest_measuring_s
+from spectune.space import Candidate, load_space
 
 
 def spectune(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -265,3 +267,25 @@ def test_slow_first_requests_are_over_before_the_first_level_in_both_forms(tmp_p
         record = launch(write(folder, virtual=virtual, profile=slow), chain(3))
         (one, _) = record.levels
         assert one.cycle_ms.est < 8.0, (virtual, "five times as slow it takes 16 ms")
+
+
+def test_a_launch_that_outlives_all_limits_of_its_parts_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The catch-all: something that has no limit, or does not keep to it."""
+    monkeypatch.setattr(trial_module, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(trial_module, "longest_measuring_s", lambda *_, **__: 0.0)
+    slow = {"workload": SPACE["workload"] | {"level_time_limit": "60s", "precision": 0.0001}}
+    file = write(tmp_path, virtual=False, **slow)
+    file.write_text(file.read_text().replace("startup_timeout: 60s", "startup_timeout: 4s"))
+    record = launch(file, Candidate.of({"speculative-algorithm": "none"}))
+    assert record.failure is not None
+    assert record.failure.failure_class.value == "hang"
+    assert "although each of its parts has a limit" in record.failure.message
+    assert record.seconds.shutdown > 0, "its engine was ended"
+
+
+def test_the_limit_of_a_launch_is_beyond_those_of_its_parts(tmp_path: Path) -> None:
+    space = load_space(write(tmp_path))
+    parts_s = 2 * (10 + 2 + 20)  # of two levels: warm-up, measuring and draining
+    assert longest_measuring_s(space, open_prompts(space), hang_s=45.0) > parts_s + 3 * 45

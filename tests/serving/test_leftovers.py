@@ -11,9 +11,19 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
-from spectune.serving import EngineProcess, Leftovers, PortHolder, Segment, Server, find_leftovers, leftover_findings
+from spectune.serving import (
+    EngineProcess,
+    Leftovers,
+    PortHolder,
+    Segment,
+    Server,
+    end_leftovers,
+    find_leftovers,
+    leftover_findings,
+)
 from spectune.serving.leftovers import SeenProcess, held_ports, ownerless
 from spectune.serving.ports import FIRST_PORT, SPACING, block_of, blocks, needed_ports
 from spectune.serving.segments import unused_segments
@@ -89,6 +99,19 @@ def test_a_real_leftover_is_found_and_left_alone(scheduler: subprocess.Popen[byt
     (finding,) = leftover_findings(Leftovers((found,), (), ()), on_gpus={scheduler.pid})
     assert finding.severity == "fatal"
     assert scheduler.poll() is None
+
+
+def test_a_leftover_of_ours_is_ended_and_one_of_somebody_else_is_not(scheduler: subprocess.Popen[bytes]) -> None:
+    others = {name: value for name, value in os.environ.items() if name != "SPECTUNE_SERVER_ID"}
+    with subprocess.Popen(
+        ["sglang::scheduler_TP0", "-c", "import sys; sys.stdin.read()"], executable=sys.executable,
+        stdin=subprocess.PIPE, env=others,
+    ) as unmarked:  # fmt: skip
+        assert scheduler.pid in {process.pid for process in end_leftovers()}
+        assert not psutil.pid_exists(scheduler.pid), "dead, and reaped as a child of this process"
+        assert unmarked.poll() is None
+        unmarked.communicate()
+    assert scheduler.pid not in {process.pid for process in end_leftovers()}
 
 
 async def _beside_a_running_engine(log: Path) -> tuple[set[int], set[int]]:
