@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from spectune import files
+from spectune.errors import SpectuneError
 from spectune.withheld import BLOT, PLACEHOLDER, hides_secret
 
 
@@ -26,7 +26,7 @@ def _blotted(value: Any, secrets: list[str]) -> Any:
     if isinstance(value, Mapping):
         return {_blotted(name, secrets): _blotted(entry, secrets) for name, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_blotted(entry, secrets) for entry in value]
+        return type(value)([_blotted(entry, secrets) for entry in value])
     return value
 
 
@@ -39,11 +39,16 @@ def blot_file(path: Path, secrets: Iterable[str]) -> None:
     hidden = [secret.encode() for secret in sorted(secrets, key=len, reverse=True)]
     if not hidden or not path.is_file():
         return
-    with path.open("rb") as lines:
-        if not any(secret in line for line in lines for secret in hidden):
-            return
-    with path.open("rb") as lines:
-        files.write_whole(path, b"".join(_without(line, hidden) for line in lines))
+    partial = path.with_name(f".{path.name}.part")
+    try:
+        with path.open("rb") as lines:
+            if not any(secret in line for line in lines for secret in hidden):
+                return
+        with path.open("rb") as lines, partial.open("wb") as kept:
+            kept.writelines(_without(line, hidden) for line in lines)
+        partial.replace(path)
+    except OSError as error:
+        raise SpectuneError(f"cannot blot secrets out of {path}: {error.strerror or error}; remove it") from None
 
 
 def _without(line: bytes, hidden: Iterable[bytes]) -> bytes:

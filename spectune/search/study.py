@@ -76,8 +76,7 @@ async def run_study(
     workload = open_prompts(space)
     renderer = engine.renderer()
     try:
-        if not virtual:
-            await _clear_machine(watcher)
+        await _clear_machine(watcher, virtual=virtual)
         if not records:
             watcher.notes(f"plan: {expected.words}; it rests on {expected.rests_on}")
             for line in summary(space, workload, renderer).lines():
@@ -142,9 +141,9 @@ class _Remarks:
             self._watcher.notes(f"{feed.too_long} prompts are left out: with their answers they exceed the context")
 
 
-async def _clear_machine(watcher: Watcher) -> None:
-    """End what is left of our own launches, where even their guards were killed."""
-    ended = await asyncio.to_thread(end_leftovers)
+async def _clear_machine(watcher: Watcher, *, virtual: bool) -> None:
+    """End what is left of our own launches, where even their guards were killed; virtual ones leave nothing."""
+    ended = [] if virtual else await asyncio.to_thread(end_leftovers)
     if ended:
         names = ", ".join(sorted({process.name for process in ended}))
         watcher.notes(f"ended {len(ended)} processes of an engine that a spectune before this one left: {names}")

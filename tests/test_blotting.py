@@ -1,0 +1,61 @@
+"""Secrets in files, values and spaces are blotted out; everything else stays as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spectune.blotting import blot_file, blotted, blotted_yaml
+from spectune.withheld import BLOT, hides_secret, secret_variables
+
+SECRET = "hf_" + "Qz7" * 9
+
+
+def test_a_file_loses_its_secrets_and_keeps_the_rest(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_bytes(b"before \xff\n" + f"token={SECRET}, again {SECRET}\n".encode() + b"after, without a line end")
+    blot_file(log, {SECRET, "not-in-there"})
+    assert (
+        log.read_bytes() == b"before \xff\n" + f"token={BLOT}, again {BLOT}\n".encode() + b"after, without a line end"
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["server.log"]
+
+
+def test_a_file_without_secrets_is_not_written(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_bytes(b"nothing to hide\n")
+    before = log.stat()
+    blot_file(log, {SECRET})
+    assert (log.stat().st_ino, log.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    blot_file(tmp_path / "none", {SECRET})
+
+
+@given(st.recursive(st.none() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.tuples(inner, inner)))
+def test_what_holds_no_secret_is_the_same_afterwards(value: object) -> None:
+    assert blotted(value, [SECRET]) == value
+
+
+def test_of_two_secrets_the_longer_one_goes_first() -> None:
+    assert blotted({"a": ("x-secret-long", ["secret"])}, ["secret", "secret-long"]) == {"a": (f"x-{BLOT}", [BLOT])}
+
+
+def test_variables_are_known_by_name_or_value() -> None:
+    env = {
+        "HF_TOKEN": "short",
+        "SOME_KEY": "long-enough",
+        "MIRROR": "https://me:0pen@host",
+        "NCCL_ALGO": "Ring-and-more",
+    }
+    assert secret_variables(env) == {"long-enough", "https://me:0pen@host"}
+    assert hides_secret("tokenizer-path", [f"https://{BLOT}@host"]), "what was blotted out once is never exported"
+
+
+def test_a_space_whose_secret_is_a_block_stays_a_space() -> None:
+    text = "engine:\n  env:\n    API_KEY: |\n      first line\n      second line\n    NCCL_ALGO: Ring\nname: x\n"
+    assert yaml.safe_load(blotted_yaml(text)) == {
+        "engine": {"env": {"API_KEY": BLOT, "NCCL_ALGO": "Ring"}},
+        "name": "x",
+    }
