@@ -49,17 +49,20 @@ class Gauge(Silent):
         until: Launches after which it is enough.
         readings: Launches → resident bytes, open files, and seconds since the process began.
         first_launch_s: From the start of the process to its first launch.
+        first_launch_cpu_s: What that took of a processor, which other programs do not lengthen.
     """
 
     until: int
     readings: dict[int, tuple[int, int, float]] = field(default_factory=dict)
     first_launch_s: float | None = None
+    first_launch_cpu_s: float | None = None
     done: int = 0
 
     def launching(self, step: Step) -> None:
         """Note when the first launch began."""
         if self.first_launch_s is None:
             self.first_launch_s, self.done = self._age(), step.trial
+            self.first_launch_cpu_s = sum(psutil.Process().cpu_times()[:2])
         if self.done >= self.until:
             raise Enough
 
@@ -92,7 +95,8 @@ def main() -> int:
     more_files = readings[last][1] - readings[EARLY][1]
     figures = {
         "trials": last, "sampler": options.sampler, "memory_growth": round(growth, 3), "more_open_files": more_files,
-        "resume_s": round(resumed["first_launch_s"], 2), "seconds": round(readings[last][2], 1),
+        "resume_s": round(resumed["first_launch_s"], 2), "resume_cpu_s": round(resumed["cpu_s"], 2),
+        "seconds": round(readings[last][2], 1),
         "ok": growth < MOST_GROWTH and more_files <= 0 and resumed["first_launch_s"] < MOST_RESUME_S,
     }  # fmt: skip
     print("launches   MiB  open files  seconds")
@@ -101,7 +105,8 @@ def main() -> int:
             print(f"{done:8d}{resident / (1 << 20):6.0f}{files:12d}{seconds:9.0f}")
     print(
         f"memory at launch {last}: {growth:.2f} × that at {EARLY} (below {MOST_GROWTH}); {more_files:+d} open files; "
-        f"going on took {resumed['first_launch_s']:.1f} s (below {MOST_RESUME_S:g} s)"
+        f"going on took {resumed['first_launch_s']:.1f} s (below {MOST_RESUME_S:g} s), "
+        f"{resumed['cpu_s']:.1f} s of a processor"
     )
     if options.json:
         options.json.write_text(json.dumps({"schema": 1, **figures}, indent=2) + "\n")
@@ -128,7 +133,11 @@ def work(folder: Path, trials: int, sampler: str) -> int:
     open_study(study, space, engine)
     with contextlib.suppress(Enough):
         asyncio.run(run_study(study, space, engine, gauge, sampler=sampler))
-    print(json.dumps({"readings": gauge.readings, "first_launch_s": gauge.first_launch_s}))
+    print(
+        json.dumps(
+            {"readings": gauge.readings, "first_launch_s": gauge.first_launch_s, "cpu_s": gauge.first_launch_cpu_s}
+        )
+    )
     return 0
 
 
