@@ -11,34 +11,28 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from spectune import files
-from spectune.analysis.measure import NothingMeasuredError, measure_level
-from spectune.analysis.measurement import LevelMeasurement
-from spectune.bench.level import LevelRun
-from spectune.bench.records import dump_records
 from spectune.blotting import blot_file, blotted
 from spectune.engines.protocol import Effective, Engine, LaunchCommand, Mismatch, Occasion
-from spectune.engines.served import Served
 from spectune.engines.simulated.engine import SimulatedEngine
 from spectune.errors import SpectuneError
 from spectune.machine import MachineWatch
 from spectune.search.canary import Canaries
-from spectune.search.crosschecks import LevelSeen
 from spectune.search.dominated import Dominated
 from spectune.search.feed import PromptFeed
 from spectune.search.folder import StudyFolder
 from spectune.search.launched import Launched, ServedLaunch, TrialFailed
+from spectune.search.level_measuring import Levels
 from spectune.search.reached import Reached, read_back
 from spectune.search.records import Seconds, Status, Step, TrialRecord
-from spectune.search.traffic import level_plan, longest_measuring_s
+from spectune.search.traffic import longest_measuring_s
 from spectune.search.virtual import VirtualLaunch
 from spectune.search.watcher import Watcher
-from spectune.serving import EngineFailed, Failure, FailureClass, PortHeldError, classify_requests, reserve_ports
+from spectune.serving import EngineFailed, Failure, FailureClass, PortHeldError, reserve_ports
 from spectune.serving.gpu_memory import PATIENCE_S
-from spectune.space import Level, SearchSpace
+from spectune.space import SearchSpace
 from spectune.withheld import secret_values, secret_variables
 
 HOST = "127.0.0.1"
-MOST_FAILED = 0.02  # of a level's requests; with more, its figures are about the failures
 HANG_S = 45.0  # without a token for any request; with the 10 s an engine may take to die, known within a minute
 STOP_GRACE_S = 8.0
 EXCERPT_BYTES = 2000
@@ -84,14 +78,12 @@ class Trial:
         """
         self._step, self._folder, self._space, self._canaries = step, folder, space, canaries
         self._engine, self._feed, self._watcher, self._occasion = engine, feed, watcher, occasion
-        self._dominated = dominated
+        self._levels = Levels(step, space, engine, feed, watcher, dominated, hang_s=HANG_S, keep=self._keep)
         self._spent = Account()
-        self._levels: list[LevelMeasurement] = []
         self._suspect: list[Mismatch] = []
         self._reached: tuple[Reached, ...] = ()
         self._effective = Effective()
         self._notes: list[str] = []
-        self._retractions = 0  # in the engine's log so far
         self._secrets: frozenset[str] = frozenset()  # of this launch: no file and no line of ours holds them
 
     async def run(self) -> TrialRecord:
@@ -119,6 +111,7 @@ class Trial:
             finally:
                 await self._end(launched)
             total = launched.now() - began
+        suspect = (*self._suspect, *self._levels.suspect)
         record = TrialRecord(
             trial=self._step.trial,
             role=self._step.role,
@@ -126,16 +119,16 @@ class Trial:
             launch_index=self._occasion.number,
             why=self._step.why,
             started_at=started_at,
-            status=Status.FAILED if failure else Status.SUSPECT if self._suspect else Status.OK,
+            status=Status.FAILED if failure else Status.SUSPECT if suspect else Status.OK,
             seconds=Seconds(total=total, **asdict(self._spent)),
             command=command,
             prompts_end=self._feed.position,
             failure=failure,
-            suspect=tuple(self._suspect),
-            levels=tuple(self._levels),
+            suspect=suspect,
+            levels=tuple(self._levels.measured),
             environment_reached=self._reached,
             effective=self._effective,
-            notes=tuple(self._notes),
+            notes=(*self._notes, *self._levels.notes),
             environment_changes=launched.machine_changes(),
         )
         return record.without(self._secrets)
@@ -188,7 +181,12 @@ class Trial:
         self._read_back(launched, command)
         await self._ask_canaries(launched)
         for level in self._space.workload.levels:
-            await self._measure(launched, level)
+            began = launched.now()
+            try:
+                measured = await self._levels.measure(launched, level, self._effective.max_running_requests)
+            finally:
+                self._spent.measuring += launched.now() - began
+            self._watcher.measured(measured)
 
     async def _ask_canaries(self, launched: Launched) -> None:
         if self._canaries is None:
@@ -213,62 +211,6 @@ class Trial:
         lost = [reached.words for reached in self._reached if reached.workers < reached.of]
         if lost:
             raise TrialFailed(Failure(FailureClass.ENVIRONMENT, "; ".join(lost), ""))
-
-    async def _measure(self, launched: Launched, level: Level) -> None:
-        plan = level_plan(self._space, level, self._feed.workload, hang_s=HANG_S)
-        began = launched.now()
-        try:
-            give_up = None if self._dominated is None else self._dominated.by_anyone(self._levels, level.name)
-            run = await launched.measure(
-                plan, self._feed, lambda text: self._watcher.says(f"{level.name}: {text}"), give_up
-            )
-        finally:
-            self._spent.measuring += launched.now() - began
-        self._keep(level.file_name, lambda: dump_records(run.records))
-        self._judge(launched, level, run)
-        served = Served()
-        if run.measured_s is not None:
-            level_began = launched.now() - run.wall_s
-            begin_s, end_s = (level_began + at for at in run.measured_s)
-            served = launched.served(begin_s, end_s, level.concurrency)
-        try:
-            measured = measure_level(
-                level.name, run.records, run.measured_s,
-                client_cpu=run.client_cpu, graph_used=served.graph_used, shares_prefix=self._space.workload.shares_text,
-            )  # fmt: skip
-        except NothingMeasuredError as error:
-            excerpt = launched.log_tail(EXCERPT_BYTES)
-            raise TrialFailed(Failure(FailureClass.CRASH, str(error), excerpt)) from None
-        self._levels.append(measured)
-        self._watcher.measured(measured)
-        self._cross_check(level, run, measured, served)
-
-    def _cross_check(self, level: Level, run: LevelRun, measured: LevelMeasurement, served: Served) -> None:
-        seen = LevelSeen(
-            measured, run.records, level.concurrency, served,
-            retractions_before=self._retractions,
-            most_running=self._effective.max_running_requests,
-            distinct_prompts=self._space.workload.distinct_prompts and not self._feed.reused,
-        )  # fmt: skip
-        self._retractions = served.retractions
-        self._suspect += seen.contradictions()
-        self._notes += seen.notes()
-        if run.stop_reason == "dominated":
-            self._notes.append(
-                f"{level.name} was ended early: another launch is better in every objective, beyond noise"
-            )
-        if run.measured_s is not None and not run.warmup_converged:
-            self._notes.append(f"{level.name} was still warming up when it began to count: two windows never agreed")
-
-    def _judge(self, launched: Launched, level: Level, run: LevelRun) -> None:
-        """Raise if what was measured is not the engine's speed at this level."""
-        if (died := launched.died()) is not None:
-            raise died
-        errors = [record.error for record in run.records if record.error is not None]
-        hangs = run.stop_reason == "hang"
-        if hangs or not run.records or len(errors) > MOST_FAILED * len(run.records):
-            excerpt = launched.log_tail(EXCERPT_BYTES)
-            raise TrialFailed(classify_requests(errors, level.name, len(run.records), hangs=hangs, excerpt=excerpt))
 
     async def _end(self, launched: Launched) -> None:
         self._watcher.says("ending the engine")

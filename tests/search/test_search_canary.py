@@ -42,6 +42,16 @@ def test_a_drafter_of_which_nothing_is_accepted_is_not_measured(tmp_path: Path, 
         assert record.levels == ()
 
 
+def test_a_drafter_that_stops_being_right_after_the_canary_is_told_and_its_figures_hold(tmp_path: Path) -> None:
+    fault = {"when": {"speculation": True}, "at": "bench", "kind": "zero_acceptance"}
+    baseline, *others = study(tmp_path, faults=[fault])
+    assert baseline.notes == ()
+    for record in others:
+        assert record.status is Status.OK
+        assert [level.accept_length.est for level in record.levels] == [1.0, 1.0]
+        assert any("nothing that is drafted for this workload is accepted" in note for note in record.notes)
+
+
 @pytest.mark.parametrize("virtual", [True, False])
 def test_corrupt_answers_are_told_from_the_baselines(tmp_path: Path, *, virtual: bool) -> None:
     fault = {"when": {"speculation": True}, "at": "ready", "kind": "garbage_output"}
