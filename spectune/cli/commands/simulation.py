@@ -1,0 +1,61 @@
+"""Commands of the simulated engine."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from spectune.cli.program import ANOTHERS, JsonFlag, app
+
+
+@app.command(
+    short_help="Serve or predict what a simulated machine would do.",
+    context_settings=ANOTHERS,
+)
+def simulate(
+    profile: Annotated[
+        str, typer.Option("--profile", metavar="NAME|FILE", help="The machine; `spectune profiles` lists the shipped.")
+    ],
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="-- ARGV", help="The arguments of `python -m sglang.launch_server`."),
+    ] = None,
+    port: Annotated[int | None, typer.Option("--port", min=1, max=65535, help="Instead of the one in ARGV.")] = None,
+    time_scale: Annotated[
+        float, typer.Option("--time-scale", metavar="F", help="0.1 makes everything ten times faster.")
+    ] = 1.0,
+    predict: Annotated[
+        bool,
+        typer.Option(
+            "--predict",
+            help="Print what the cost model says, and start nothing; needs --concurrency and --context-tokens.",
+        ),
+    ] = False,
+    concurrency: Annotated[int | None, typer.Option("--concurrency", min=1, help="Requests in flight.")] = None,
+    context_tokens: Annotated[
+        int | None, typer.Option("--context-tokens", min=0, help="Tokens of each of them so far.")
+    ] = None,
+    prompt_class: Annotated[
+        str | None, typer.Option("--prompt-class", metavar="C", help="Such as code; builtin:mixed for its mix.")
+    ] = None,
+    json_output: JsonFlag = False,
+) -> None:
+    """Serve, or predict, what a launch of SGLang would do on the machine of a profile. Nothing of it is measured."""
+    from spectune.cli.simulating import print_prediction, run_simulation
+
+    if predict:
+        print_prediction(
+            profile, command or [], concurrency=concurrency, context_tokens=context_tokens,
+            prompt_class=prompt_class, as_json=json_output,
+        )  # fmt: skip
+        return
+    raise typer.Exit(run_simulation(profile, command or [], port=port, time_scale=time_scale))
+
+
+@app.command(short_help="List the machines that can be simulated.")
+def profiles(json_output: JsonFlag = False) -> None:
+    """List the shipped profiles of the simulated engine and where their numbers come from."""
+    from spectune.cli.simulating import list_profiles
+
+    list_profiles(as_json=json_output)

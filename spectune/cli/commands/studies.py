@@ -1,0 +1,161 @@
+"""Commands on a study that has been made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spectune.cli.program import JsonFlag, StudyArgument, app
+
+
+@app.command()
+def studies(json_output: JsonFlag = False) -> None:
+    """List the studies in ./studies."""
+    from spectune.cli.answering import list_studies
+
+    raise typer.Exit(list_studies(as_json=json_output))
+
+
+@app.command(short_help="Write a study's HTML report and print its answer.")
+def report(
+    study: StudyArgument,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of reports/STUDY.html.")
+    ] = None,
+    json_output: JsonFlag = False,
+) -> None:
+    """Write a study's HTML report and print its answer, from the records alone."""
+    from spectune.cli.answering import show_report
+
+    raise typer.Exit(show_report(study, output=output, as_json=json_output))
+
+
+@app.command(short_help="Write the launch files of a study.")
+def export(
+    study: StudyArgument,
+    pick: Annotated[
+        str | None,
+        typer.Option(
+            "--pick",
+            metavar="latency|throughput|balanced|TRIAL",
+            help="One launch, instead of all Pareto-optimal ones.",
+        ),
+    ] = None,
+    formats: Annotated[
+        str,
+        typer.Option("--format", metavar="LIST", help="Of sh, yaml (SGLang's --config), compose and adaptive."),
+    ] = "sh,yaml",
+    json_output: JsonFlag = False,
+) -> None:
+    """Write the launch files of a study's Pareto-optimal candidates, or of one picked launch."""
+    from spectune.cli.exporting import write_launch_files
+
+    raise typer.Exit(write_launch_files(study, pick=pick, formats=formats, as_json=json_output))
+
+
+@app.command(short_help="Say whether speculation pays, in a study or for figures you have.")
+def breakeven(
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="STUDY", help="Name of a study in ./studies, or its folder.")
+    ] = None,
+    baseline: Annotated[
+        float | None, typer.Option("--baseline", metavar="TOK_S", help="Speed of one request without speculation.")
+    ] = None,
+    cycle_ms: Annotated[
+        float | None, typer.Option("--cycle-ms", metavar="MS", help="Time of one draft and verify cycle.")
+    ] = None,
+    accept: Annotated[
+        float | None, typer.Option("--accept", metavar="TOKENS", help="Mean accept length, bonus token included.")
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option("--steps", help="Draft steps per cycle; bounds the accept length of a chain.")
+    ] = None,
+    target: Annotated[
+        list[float] | None, typer.Option("--target", metavar="TOK_S", help="A speed somebody needs; repeatable.")
+    ] = None,
+    measured: Annotated[
+        float | None,
+        typer.Option("--measured", metavar="TOK_S", help="Speed that was measured, to check the rest against."),
+    ] = None,
+    candidate: Annotated[
+        str | None,
+        typer.Option("--candidate", metavar="ID|TRIAL", help="With STUDY: the candidate the answer is about."),
+    ] = None,
+    measure: Annotated[
+        bool,
+        typer.Option(
+            "--measure", help="With STUDY: launch the candidate with forced accept lengths, to test the predictions."
+        ),
+    ] = False,
+    drafter_points: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--drafter-points",
+            metavar="SAMPLES:ACCEPT…",
+            help="With STUDY: accept lengths of drafters by training samples, such as 10000:1.9 37000:2.0.",
+        ),
+    ] = None,
+    tokens_per_sample: Annotated[
+        int | None, typer.Option("--tokens-per-sample", metavar="N", help="Tokens to generate for one of them.")
+    ] = None,
+    json_output: JsonFlag = False,
+) -> None:
+    """Say whether speculation pays, why not more, and what would make it pay.
+
+    With STUDY from its launches; without one from --baseline, --cycle-ms and --accept. Ends with 1 when the study has
+    nothing that can be compared.
+    """
+    from spectune.cli.breaking_even import Asked, Given, run_break_even
+    from spectune.cli.drafter_points import split_words
+
+    study, points = split_words(words or [])
+    given = Given(baseline, cycle_ms, accept, steps, measured)
+    asked = Asked(candidate, measure, [*(drafter_points or []), *points], tokens_per_sample)
+    raise typer.Exit(run_break_even(study, given, asked, targets=target or [], as_json=json_output))
+
+
+@app.command(short_help="Compare two studies: another engine, drafter or machine.")
+def compare(
+    before: Annotated[str, typer.Argument(metavar="STUDY", help="The earlier study, by name or folder.")],
+    after: Annotated[str, typer.Argument(metavar="STUDY", help="The later one.")],
+    json_output: JsonFlag = False,
+) -> None:
+    """Say what changed between two studies, and what became of every candidate that both measured."""
+    from spectune.cli.comparing import compare_two
+
+    raise typer.Exit(compare_two(before, after, as_json=json_output))
+
+
+@app.command(short_help="Launch an exported file again: does it still hold?")
+def check(
+    launch: Annotated[Path, typer.Argument(metavar="FILE", help="A launch-NAME.sh that spectune exported.")],
+    space: Annotated[
+        str | None,
+        typer.Option("--space", metavar="SPACE", help="The study's space file, where its prompts are files beside it."),
+    ] = None,
+    json_output: JsonFlag = False,
+) -> None:
+    """Launch an exported file and the study's best baseline in turns, twice each, and compare with the records.
+
+    Ends with 0 when it still holds, 1 when the machine or the launch changed, acceptance is below break-even, or a
+    launch failed. The study is not changed.
+    """
+    from spectune.cli.checking import check_file
+
+    raise typer.Exit(check_file(launch, space_file=space, as_json=json_output))
+
+
+@app.command(short_help="Fit a simulated machine to a measured study.")
+def calibrate(
+    study: StudyArgument,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of STUDY-profile.yaml here.")
+    ] = None,
+    json_output: JsonFlag = False,
+) -> None:
+    """Fit a profile to a measured study, and say how well it predicts launches it was not fitted on."""
+    from spectune.cli.calibrating import run_calibrate
+
+    raise typer.Exit(run_calibrate(study, output=output, as_json=json_output))

@@ -1,0 +1,51 @@
+"""The program that every command belongs to, and the options that several of them share."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from spectune import __version__
+
+# What follows is another program's command line.
+ANOTHERS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+
+app = typer.Typer(
+    name="spectune",
+    help="Find the fastest SGLang launch configuration, with or without speculative decoding, by launching the real "
+    "engine and measuring it.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+engine_app = typer.Typer(
+    help="Engine environments that spectune installs.", no_args_is_help=True, rich_markup_mode=None
+)
+app.add_typer(engine_app, name="engine")
+
+
+class EngineKind(StrEnum):
+    """Engines a space can be run on instead of its own."""
+
+    SIMULATED = "simulated"
+
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for scripts instead of tables.")]
+TorchIndex = Annotated[
+    str | None,
+    typer.Option("--torch-index", metavar="URL", help="Package index to take torch from, such as a CPU-only one."),
+]
+StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="Name of a study in ./studies, or its folder.")]
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """Options before any command."""
+    if version:
+        print(f"spectune {__version__}")
+        raise typer.Exit
