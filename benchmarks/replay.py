@@ -6,8 +6,8 @@ A table is a CSV file (lines with # are comments) with a column for the batch si
 draft tokens and tok/s; an accept length is used where there is one. Rows that agree in every other text column and the
 batch size are a group, and a study of its own (names of drafters without spaces, in lower case): its candidates are the
 group's rows, its baseline the row without speculation if there is one. Regret after n rows is what the best of the n
-launched gives away against the best of the group; the baseline is not counted among the n. Tables and groups that cannot
-be replayed are listed.
+launched gives away against the best of the group; the baseline is not counted among the n. Tables and groups that
+cannot be replayed are listed.
 """
 
 from __future__ import annotations
