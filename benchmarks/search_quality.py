@@ -37,8 +37,8 @@ from benchmarks.worlds.world import World
 from spectune.engines.open import load_checked_space, open_engine
 from spectune.engines.simulated.profile import load_profile, shipped_profiles
 from spectune.errors import SpectuneError
+from spectune.search.enumeration import legal_candidates
 from spectune.search.samplers import SAMPLERS, check_sampler
-from spectune.space import Candidate
 
 SPACE = Path(__file__).with_name("spaces") / "field.yaml"
 MARKS = (10, 20, 40)
@@ -94,14 +94,14 @@ def worlds(options: argparse.Namespace) -> Iterator[tuple[str, World, Sequence[i
     """Yield every world with the name of the row it counts in, and the seeds of its searches."""
     space = load_checked_space(options.space)
     engine = open_engine(space)
+    candidates = list(legal_candidates(space, engine))
     for source in options.profile:
         profile = load_profile(source)
         machine = ProfileMachine(profile, space, engine)
-        world = World(machine, space, engine)
-        machine.check(map(Candidate, random.Random(0).sample(list(world.logs), min(CHECKED, len(world.logs)))))
-        yield profile.name, world, range(options.seeds)
+        machine.check(random.Random(0).sample(candidates, min(CHECKED, len(candidates))))
+        yield profile.name, World(machine, space, engine, candidates), range(options.seeds)
     for number in range(options.random_worlds):
-        yield RANDOM, World(RandomMachine(number, space), space, engine), [number]
+        yield RANDOM, World(RandomMachine(number, space), space, engine, candidates), [number]
 
 
 def searched(options: argparse.Namespace) -> Found:

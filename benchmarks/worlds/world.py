@@ -82,13 +82,18 @@ class Machine(Protocol):
 class World:
     """A machine with a search space: every candidate's noiseless score, and noisy launches."""
 
-    def __init__(self, machine: Machine, space: SearchSpace, engine: Engine) -> None:
+    def __init__(
+        self, machine: Machine, space: SearchSpace, engine: Engine, candidates: Sequence[Candidate] | None = None
+    ) -> None:
+        """Join them; all legal candidates can be given where they are known."""
         self.machine, self.space, self.engine = machine, space, engine
+        self._candidates = candidates
 
     @cached_property
     def logs(self) -> Mapping[Items, tuple[float, ...] | None]:
         """Items of every legal candidate → signed logarithm of each objective; None where the launch fails."""
-        return {c.items: self._logs(self.machine.outcome(c)) for c in legal_candidates(self.space, self.engine)}
+        found = self._candidates or legal_candidates(self.space, self.engine)
+        return {c.items: self._logs(self.machine.outcome(c)) for c in found}
 
     @cached_property
     def best(self) -> float:

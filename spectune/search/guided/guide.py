@@ -12,12 +12,12 @@ import numpy.typing as npt
 from spectune.engines.protocol import Engine
 from spectune.search.guided.bounds import out_of_reach
 from spectune.search.guided.chart import Chart
-from spectune.search.guided.choosing import LIKELY, front_weights, promising, shortlist
+from spectune.search.guided.choosing import LIKELY, Promise, at_the_front, contenders, promising, unsettled
 from spectune.search.guided.evidence import Evidence
 from spectune.search.guided.forecasts import Forecasts
 from spectune.search.guided.landscape import Landscape, chances, survey
 from spectune.search.guided.physics import targets_of
-from spectune.search.guided.stopping import Outlook, outlook
+from spectune.search.guided.stopping import MARGIN, Outlook, outlook
 from spectune.search.guided.wording import compared, describe
 from spectune.serving import FailureClass
 from spectune.space import Candidate, SearchSpace
@@ -26,7 +26,8 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
 
-SATED = 0.004  # expected gain in the mean of the objectives from which the front is worth more
+SATED = 0.004  # expected gain in the mean of the objectives below which it is rather asked whether the search is over
+FRONT = 0.5  # of the launches, where the front gains more than the mean of the objectives
 MANY_TREES = 30  # shapes; with fewer, a launch that only teaches does not pay
 SMALL_TREE = 2  # N of the first tree at most, in lengths of its chain
 UNHEARD_TRIES = 3  # launches of a drafter that has failed so far
@@ -72,12 +73,25 @@ class Guide:
         first = self._unheard(evidence, beliefs, untried) or self._first_tree(evidence, beliefs, untried)
         if first is not None:
             return first
-        tried = self._tried(evidence)
-        found = promising(beliefs, untried, tried, np.full(beliefs.goals, 1.0 / beliefs.goals))
-        if beliefs.goals > 1 and (found.gain < SATED or rng.random() < self._forecasts.exploring(tuple(evidence))):
-            found = promising(beliefs, untried, tried, front_weights(beliefs, untried, tried, rng))
+        found = self._chosen(evidence, beliefs, untried, rng)
         why = compared(self.space, beliefs, found.number, found.weights, better=found.better, sure=found.sure)
         return Advice(self.chart.table.candidate(found.number), why)
+
+    def _chosen(
+        self, evidence: Sequence[Evidence], beliefs: Landscape, untried: Booleans, rng: np.random.Generator
+    ) -> Promise:
+        """Return what adds most to the mean of the objectives, to their front, or to the certainty that it is over."""
+        tried, known = self._tried(evidence), tuple(evidence)
+        found = promising(beliefs, untried, tried, np.full(beliefs.goals, 1.0 / beliefs.goals))
+        if beliefs.goals > 1:
+            front = at_the_front(beliefs, untried, tried, rng)
+            share = FRONT if front.gain > found.gain else self._forecasts.exploring(known)
+            if rng.random() < share:
+                return front
+        if found.gain < SATED and tried:
+            inflation = self._forecasts.inflation(known)
+            found = unsettled(beliefs, untried, tried, found.weights, math.log1p(MARGIN), inflation)
+        return found
 
     def beliefs(self, evidence: Sequence[Evidence]) -> Landscape:
         """Return what is believed of all candidates, by physics unless a search without it has predicted better."""
@@ -114,8 +128,10 @@ class Guide:
         reasons = tuple(dropped.values())
         if not untried.any():
             return Outlook(0.0, 0.0, reasons)
-        inflation = self._forecasts.miss(tuple(evidence))
-        found = outlook(beliefs, shortlist(beliefs, untried, beliefs.score), np.array(tried), inflation)
+        inflation = self._forecasts.inflation(tuple(evidence))
+        goal = float(beliefs.score[tried].max()) + math.log1p(MARGIN)
+        numbers = contenders(beliefs, untried, beliefs.score, goal, inflation)
+        found = outlook(beliefs, numbers, np.array(tried), inflation)
         return replace(found, dropped=reasons)
 
     def standing(self, evidence: Sequence[Evidence], candidate: Candidate) -> float | None:
@@ -177,7 +193,7 @@ class Guide:
         """Return the most promising small tree while none was launched: a large one tells less about the others."""
         if any(self.chart.setting(item.candidate).topk > 1 for item in evidence):
             return None
-        if sum(setting.topk > 1 for setting in self.chart.works.drafts) < MANY_TREES:
+        if sum(len(alike.at) for alike in self.chart.works.drafts.groups if alike.topk > 1) < MANY_TREES:
             return None
         small = [s.topk > 1 and s.tokens <= SMALL_TREE * (s.steps + 1) for s in self.chart.works.settings]
         open_ = untried & (self.chart.spread(np.array(small, np.float64)) > 0.0) & (beliefs.feasible > LIKELY)
