@@ -72,8 +72,9 @@ class Atoms:
                 found += [(index, low, last, prior) for low in range(1, within[-1] + 1)]
                 codes = [code for code in codes if code > last]
             found += [(index, code, code, 1.0 / len(axis.values)) for code in codes]
-        table = np.array(found, np.float64).reshape(-1, 4)
-        return cls(*table[:, :3].astype(np.int64).T, table[:, 3])
+        table: Floats = np.array(found, np.float64).reshape(-1, 4)
+        index, low, high = table[:, :3].astype(np.int64).T
+        return cls(index, low, high, table[:, 3])
 
     def hold(self, codes: Codes, which: Booleans | None = None, first: int = 0) -> Floats:
         """Return 1 where they hold for assignments, 0 elsewhere, shape (atoms, n).
@@ -136,9 +137,9 @@ def suspicion(axes: Sequence[Axis], failed: Codes, ran: Codes) -> Suspicion:
     pairs = 2.0 * PAIRED / max(1, len(axes) * (len(axes) - 1)) * np.outer(atoms.prior, atoms.prior)
     pairs = pairs * (later & (held_ran @ held_ran.T == 0.0))
     covered = np.concatenate([bits, np.bitwise_and.outer(bits, bits).ravel()])
-    patterns, pattern_of = np.unique(covered, return_inverse=True)
+    patterns, pattern_of = np.unique(np.asarray(covered, np.int64), return_inverse=True)
     priors = np.concatenate([singles, pairs.ravel()])
-    weights = np.bincount(pattern_of, priors) * (patterns > 0)
+    weights: Floats = np.where(patterns > 0, np.bincount(pattern_of, priors), 0.0)
     shares = _marginals(patterns, weights, len(failed)) / np.maximum(weights, np.finfo(np.float64).tiny)
     blamed = priors * shares[pattern_of]
     count = len(singles)
