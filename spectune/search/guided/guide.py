@@ -31,7 +31,7 @@ FRONT = 0.5  # of the launches, where the front gains more than the mean of the 
 MANY_TREES = 30  # shapes; with fewer, a launch that only teaches does not pay
 SMALL_TREE = 2  # N of the first tree at most, in lengths of its chain
 UNHEARD_TRIES = 3  # launches of a drafter that has failed so far
-UNHEARD_FEASIBLE = 0.1  # chance to run of the next of them, at least
+UNHEARD_FEASIBLE = 0.25  # chance to run of the next of them, at least
 EQUAL = 1e-9
 
 
