@@ -131,7 +131,7 @@ def at_the_front(beliefs: Landscape, untried: Booleans, tried: Sequence[int], rn
     pooled = np.unique([np.argpartition(-(mixture @ means), leading)[: leading + 1] for mixture in mixtures])
     points = means[:, pooled].T
     corner = front[0] - WORSE
-    gains = area_gains(points, front, corner)
+    gains = area_gains(points, front, corner) * beliefs.feasible[numbers[pooled]]
     at = int(np.argmax(gains))
     covered = sum(float(area_gains(front[[n]], front[:n], corner)[0]) for n in range(len(front)))
     ahead = mixtures @ points[at] - (mixtures @ front.T).max(axis=1)
