@@ -27,7 +27,7 @@ Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
 
 SATED = 0.004  # expected gain in the mean of the objectives below which it is rather asked whether the search is over
-CLOSE, FRONT = 0.02, 0.5  # expected gain in the mean below which so many launches are for the front, if it gains more
+CLOSE, FRONT = 0.008, 0.5  # expected gain in the mean below which so many launches are for the front, if it gains more
 MANY_TREES = 30  # shapes; with fewer, a launch that only teaches does not pay
 SMALL_TREE = 2  # N of the first tree at most, in lengths of its chain
 UNHEARD_TRIES = 3  # launches of a drafter that has failed so far
