@@ -1,4 +1,4 @@
-"""Which of all candidates promises most."""
+"""Which of all candidates promises most: to the mean of the objectives, to their front, or to an end of the search."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
 
 SHORTLIST = 400
-LEAST_FEASIBLE = 0.02
 RUNS = 0.3  # chance to run of what is launched, at least, as long as there is any such candidate
 LIKELY = 0.5  # chance to run of what is launched for what it teaches, or for the front, at least
 FAILURE_COST = 0.05  # of the score, in choosing whom to look at closely
@@ -28,13 +27,13 @@ MIXTURES = np.linspace(0.05, 0.95, 19)  # of two objectives: what the first coun
 
 @dataclass(frozen=True)
 class Promise:
-    """The candidate with the greatest expected improvement.
+    """A candidate and what its launch promises.
 
     Attributes:
         number: Of the candidate.
         weights: How much each objective counted.
-        gain: What a launch is expected to add: to the weighted log objectives, failures counting nothing; to the area
-            under a front, as a share of it.
+        gain: What it is expected to add, failures adding nothing: to the weighted log objectives; to the area of a
+            front, as a share of it; or the chance that it is better than all others.
         better: Expected log improvement on the best so far, negative where it is likelier worse.
         sure: Probability of any improvement.
     """
@@ -55,7 +54,7 @@ def promising(beliefs: Landscape, untried: Booleans, tried: Sequence[int], weigh
         tried: Numbers of what was measured.
         weights: How much each objective counts, 1 together.
     """
-    numbers = shortlist(beliefs, untried, weights @ beliefs.means[: beliefs.goals], RUNS)
+    numbers = shortlist(beliefs, untried, weights @ beliefs.means[: beliefs.goals])
     deviations = beliefs.deviations(numbers)
     means = weights @ beliefs.means[: beliefs.goals, numbers]
     best = float((weights @ beliefs.means[: beliefs.goals, tried]).max()) if tried else float(means.max())
@@ -80,9 +79,7 @@ def unsettled(
     """
     goals = weights @ beliefs.means[: beliefs.goals]
     best = float(goals[tried].max())
-    numbers = contenders(beliefs, untried & (beliefs.feasible > RUNS), goals, best + margin, inflation)
-    if not len(numbers):
-        numbers = contenders(beliefs, untried, goals, best + margin, inflation)
+    numbers = contenders(beliefs, _running(beliefs, untried), goals, best + margin, inflation)
     means, deviations = goals[numbers], beliefs.deviations(numbers)
     odds = sureness(means, inflation * deviations, best + margin) * beliefs.feasible[numbers]
     at = int(np.argmax(odds))
@@ -93,16 +90,16 @@ def unsettled(
 def contenders(beliefs: Landscape, untried: Booleans, means: Floats, goal: float, inflation: float) -> Integers:
     """Return the candidates that are likeliest to run and to be better than a goal."""
     numbers = np.flatnonzero(untried)
+    if len(numbers) <= SHORTLIST:
+        return numbers
     spread = inflation * np.hypot(beliefs.doubts[numbers], beliefs.residual.own_deviation)
     odds = sureness(means[numbers], spread, goal) * beliefs.feasible[numbers]
-    return numbers[np.argsort(-odds, kind="stable")[:SHORTLIST]]
+    return numbers[np.argpartition(-odds, SHORTLIST)[:SHORTLIST]]
 
 
-def shortlist(beliefs: Landscape, untried: Booleans, means: Floats, feasible: float = LEAST_FEASIBLE) -> Integers:
+def shortlist(beliefs: Landscape, untried: Booleans, means: Floats) -> Integers:
     """Return the candidates to look at closely: those with the best prospects, their doubts in their favour."""
-    numbers = np.flatnonzero(untried & (beliefs.feasible > feasible))
-    if not len(numbers):
-        numbers = np.flatnonzero(untried)
+    numbers = np.flatnonzero(_running(beliefs, untried))
     if len(numbers) <= SHORTLIST:
         return numbers
     risk = np.log(np.maximum(beliefs.feasible[numbers], 1e-9))
@@ -140,3 +137,9 @@ def at_the_front(beliefs: Landscape, untried: Booleans, tried: Sequence[int], rn
     deviation = float(beliefs.deviations(np.array([number]))[0])
     sure = float(sureness(np.array(ahead.max()), np.array(deviation), 0.0))
     return Promise(number, weights, float(gains[at]) / covered, float(ahead.max()), sure)
+
+
+def _running(beliefs: Landscape, untried: Booleans) -> Booleans:
+    """Return those of the candidates that may well run; all of them where none may."""
+    found = untried & (beliefs.feasible > RUNS)
+    return found if found.any() else untried
