@@ -99,7 +99,8 @@ def worlds(options: argparse.Namespace) -> Iterator[tuple[str, World, Sequence[i
         profile = load_profile(source)
         machine = ProfileMachine(profile, space, engine)
         machine.check(random.Random(0).sample(candidates, min(CHECKED, len(candidates))))
-        yield profile.name, World(machine, space, engine, candidates), range(options.seeds)
+        seeds = range(options.seed, options.seed + options.seeds)
+        yield profile.name, World(machine, space, engine, candidates), seeds
     for number in range(options.random_worlds):
         yield RANDOM, World(RandomMachine(number, space), space, engine, candidates), [number]
 
@@ -128,6 +129,7 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--profile", nargs="+", action="extend", metavar="P", help="shipped profiles or files; all")
     parser.add_argument("--space", default=str(SPACE), metavar="S", help="search space file")
     parser.add_argument("--seeds", type=_count, default=5, metavar="N", help="searches of each profile, 5 by default")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the first of them, 0 by default")
     parser.add_argument("--budget", type=_count, default=40, metavar="B", help="launches of each search, 40 by default")
     parser.add_argument("--samplers", nargs="+", action="extend", choices=SAMPLERS, help="guided and tpe by default")
     parser.add_argument("--random-worlds", type=_count, default=0, metavar="N", help="machines drawn at random")
