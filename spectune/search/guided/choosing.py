@@ -64,6 +64,18 @@ def promising(beliefs: Landscape, untried: Booleans, tried: Sequence[int], weigh
     return Promise(int(numbers[at]), weights, float(gains[at]), float(means[at]) - best, sure)
 
 
+def drawn(beliefs: Landscape, untried: Booleans, tried: Sequence[int], rng: np.random.Generator) -> Promise:
+    """Return the untried candidate that is best in one draw from the beliefs on the mean (Thompson sampling)."""
+    numbers = shortlist(beliefs, untried, beliefs.score)
+    worth = beliefs.draws(numbers, 1, rng)[0] + FAILURE_COST * np.log(np.maximum(beliefs.feasible[numbers], 1e-9))
+    number = int(numbers[int(np.argmax(worth))])
+    best = float(beliefs.score[tried].max()) if tried else float(beliefs.score[number])
+    better = float(beliefs.score[number]) - best
+    deviation = beliefs.deviations(np.array([number]))
+    sure = float(sureness(np.array([better]), deviation, 0.0)[0])
+    return Promise(number, np.full(beliefs.goals, 1.0 / beliefs.goals), float(worth.max()) - best, better, sure)
+
+
 def unsettled(
     beliefs: Landscape, untried: Booleans, tried: Sequence[int], weights: Floats, margin: float, inflation: float
 ) -> Promise:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from spectune.engines.protocol import Engine
 from spectune.search.guided.bounds import out_of_reach
 from spectune.search.guided.chart import Chart
-from spectune.search.guided.choosing import LIKELY, Promise, at_the_front, contenders, promising, unsettled
+from spectune.search.guided.choosing import LIKELY, Promise, at_the_front, contenders, drawn, promising, unsettled
 from spectune.search.guided.evidence import Evidence
 from spectune.search.guided.forecasts import Forecasts
 from spectune.search.guided.landscape import Landscape, chances, survey
@@ -83,10 +83,11 @@ class Guide:
         """Return what adds most to the mean of the objectives, to their front, or to the certainty that it is over."""
         tried, known = self._tried(evidence), tuple(evidence)
         found = promising(beliefs, untried, tried, np.full(beliefs.goals, 1.0 / beliefs.goals))
-        if beliefs.goals > 1:
+        if found.gain >= CLOSE and rng.random() < self._forecasts.exploring(known):
+            return drawn(beliefs, untried, tried, rng)
+        if beliefs.goals > 1 and found.gain < CLOSE and rng.random() < FRONT:
             front = at_the_front(beliefs, untried, tried, rng)
-            share = FRONT if found.gain < min(CLOSE, front.gain) else self._forecasts.exploring(known)
-            if rng.random() < share:
+            if front.gain > found.gain:
                 return front
         if found.gain < SATED and tried:
             inflation = self._forecasts.inflation(known)
