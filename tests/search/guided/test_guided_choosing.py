@@ -9,7 +9,7 @@ import pytest
 from guided_world import engine, search, space
 
 from spectune.search.guided.acquisition import area_gains
-from spectune.search.guided.choosing import LIKELY, WORSE, at_the_front, contenders, promising, unsettled
+from spectune.search.guided.choosing import LIKELY, WORSE, at_the_front, contenders, drawn, promising, unsettled
 from spectune.search.guided.evidence import evidence_of
 from spectune.search.guided.guide import Guide
 from spectune.search.guided.landscape import Landscape
@@ -51,3 +51,13 @@ def test_what_is_unsettled_is_likeliest_to_be_better(known: tuple[Landscape, np.
     assert untried[among].all()
     assert chosen.number in among
     assert 0.0 <= chosen.gain <= 1.0, "a probability"
+
+
+def test_draws_differ_and_are_good(known: tuple[Landscape, np.ndarray, list[int]]) -> None:
+    beliefs, untried, tried = known
+    found = [drawn(beliefs, untried, tried, np.random.default_rng(seed)) for seed in range(20)]
+    numbers = [promise.number for promise in found]
+    assert untried[numbers].all()
+    assert len(set(numbers)) > 1
+    assert np.mean(beliefs.score[numbers]) > np.mean(beliefs.score[untried])
+    assert numbers[0] == drawn(beliefs, untried, tried, np.random.default_rng(0)).number
