@@ -4,7 +4,7 @@ Searches a space with a quarter of the launches that all its candidates need, th
 drawn at random, on the engine the space names. Both are judged by the launches of everything: what the recommended
 candidate reached there, against the best one, with a 95 % interval from the noise between launches of what was launched
 twice. The best of many launches is partly luck, so the comparison is not in favour of the search. Where the noise is so
-large that the interval says nothing, as on a machine with other work, `within_noise` is null. Started again, it goes on.
+large that the interval says nothing, as on a busy machine, `within_noise` is null. Started again, it goes on.
 """
 
 from __future__ import annotations
