@@ -4,9 +4,10 @@ python -m benchmarks.replay --tables DIR [--sampler guided] [--json]
 
 A table is a CSV file (lines with # are comments) with a column for the batch size or concurrency, for steps, top-k,
 draft tokens and tok/s; an accept length is used where there is one. Rows that agree in every other text column and the
-batch size are a group, and a study of its own: its candidates are the group's rows, its baseline the row without
-speculation if there is one. Regret after n rows is what the best of the n launched gives away against the best of the
-group; the baseline is not counted among the n. Tables and groups that cannot be replayed are listed.
+batch size are a group, and a study of its own (names of drafters without spaces, in lower case): its candidates are the
+group's rows, its baseline the row without speculation if there is one. Regret after n rows is what the best of the n
+launched gives away against the best of the group; the baseline is not counted among the n. Tables and groups that
+cannot be replayed are listed.
 """
 
 from __future__ import annotations
@@ -99,8 +100,8 @@ def groups(file: Path) -> tuple[list[Group], str | None]:
         shared = tuple(row[c] for c in (*text, columns["batch"]))
         if batch is None or not speed:
             continue
-        plain = row.get("draft") == "baseline" or shape[0] in {None, 0.0}
-        for drafter in drafters[shared] if plain else (row.get("draft", ""),):
+        plain = _drafter(row) == "baseline" or shape[0] in {None, 0.0}
+        for drafter in drafters[shared] if plain else (_drafter(row),):
             name = " ".join(word for word in (file.name, *shared, drafter) if word)
             group = made.setdefault((*shared, drafter), Group(name, int(batch)))
             if plain:
@@ -115,9 +116,13 @@ def _drafters(rows: Sequence[Mapping[str, str]], shared: Sequence[str]) -> dict[
     found: dict[tuple[str, ...], dict[str, None]] = {}
     for row in rows:
         names = found.setdefault(tuple(row[c] for c in shared), {})
-        if row.get("draft", "") != "baseline":
-            names[row.get("draft", "")] = None
+        if _drafter(row) != "baseline":
+            names[_drafter(row)] = None
     return {key: tuple(names) for key, names in found.items()}
+
+
+def _drafter(row: Mapping[str, str]) -> str:
+    return "".join(row.get("draft", "").split()).casefold()
 
 
 def _number(text: str | None) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
@@ -14,7 +14,7 @@ from spectune.analysis.estimate import Estimate
 from spectune.analysis.measurement import LevelMeasurement
 from spectune.engines.protocol import Engine, LaunchCommand
 from spectune.search.enumeration import Items, legal_candidates
-from spectune.search.records import Role, Seconds, Status, TrialRecord
+from spectune.search.records import Seconds, Status, Step, TrialRecord
 from spectune.serving import Failure, FailureClass
 from spectune.space import Candidate, SearchSpace
 
@@ -82,13 +82,18 @@ class Machine(Protocol):
 class World:
     """A machine with a search space: every candidate's noiseless score, and noisy launches."""
 
-    def __init__(self, machine: Machine, space: SearchSpace, engine: Engine) -> None:
+    def __init__(
+        self, machine: Machine, space: SearchSpace, engine: Engine, candidates: Sequence[Candidate] | None = None
+    ) -> None:
+        """Join them; all legal candidates can be given where they are known."""
         self.machine, self.space, self.engine = machine, space, engine
+        self._candidates = candidates
 
     @cached_property
     def logs(self) -> Mapping[Items, tuple[float, ...] | None]:
         """Items of every legal candidate → signed logarithm of each objective; None where the launch fails."""
-        return {c.items: self._logs(self.machine.outcome(c)) for c in legal_candidates(self.space, self.engine)}
+        found = self._candidates or legal_candidates(self.space, self.engine)
+        return {c.items: self._logs(self.machine.outcome(c)) for c in found}
 
     @cached_property
     def best(self) -> float:
@@ -100,10 +105,17 @@ class World:
         logs = self.logs[candidate.items]
         return -math.inf if logs is None else sum(logs) / len(logs) - self.best
 
-    def launch(self, trial: int, role: Role, candidate: Candidate, why: str, seed: int) -> TrialRecord:
-        """Return the record of a launch; two launches of one candidate differ by the noise of `seed` and `trial`."""
-        outcome = self.machine.outcome(candidate)
-        rng = np.random.default_rng([seed, trial])
+    def best_beside(self, launched: Collection[Items]) -> float:
+        """Return the best score among the candidates that were not launched; −∞ where all others fail."""
+        others = (
+            sum(logs) / len(logs) for items, logs in self.logs.items() if logs is not None and items not in launched
+        )
+        return max(others, default=-math.inf) - self.best
+
+    def launch(self, step: Step, seed: int) -> TrialRecord:
+        """Return the record of a launch; two launches of one candidate differ by the noise of `seed` and its number."""
+        outcome = self.machine.outcome(step.candidate)
+        rng = np.random.default_rng([seed, step.trial])
         factor = math.exp(LAUNCH_SD * rng.standard_normal())
         levels = tuple(
             _measured(name, truth, factor * math.exp(WINDOW_SD * rng.standard_normal()), rng)
@@ -111,9 +123,9 @@ class World:
         )
         failure = None if outcome.failure is None else Failure(outcome.failure, f"simulated {outcome.failure}", "")
         return TrialRecord(
-            trial=trial, role=role, candidate=candidate, launch_index=trial, why=why, started_at="",
+            trial=step.trial, role=step.role, candidate=step.candidate, launch_index=step.trial, why=step.why,
             status=Status.OK if failure is None else Status.FAILED, seconds=Seconds(600.0, 60.0, 5.0, 670.0),
-            command=LaunchCommand(()), failure=failure, levels=() if failure else levels,
+            started_at="", command=LaunchCommand(()), failure=failure, levels=() if failure else levels,
         )  # fmt: skip
 
     def _logs(self, outcome: Outcome) -> tuple[float, ...] | None:

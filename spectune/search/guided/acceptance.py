@@ -9,10 +9,12 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from spectune.search.guided.drafts import Alike, Drafts
 from spectune.search.guided.setting import Setting
 from spectune.search.guided.trees import chain_lengths, tree_lengths
 
 Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 
 FIRST_GUESS = 0.6  # P(first drafted token right) of a drafter nobody has seen
 PRIOR_VERIFIES = 15.0  # what a guess weighs beside counted verifies
@@ -88,44 +90,51 @@ class AcceptanceModel:
         """Drafter → τ of chains of 0, 1, 2 … drafted tokens."""
         return {name: chain_lengths(shape) for name, shape in {**self.conditionals, "": self.fallback}.items()}
 
-    def lengths(self, settings: Sequence[Setting]) -> Floats:
-        """Return the accept length to expect of each setting."""
-        return np.array([self._length(setting) for setting in settings])
+    def lengths(self, drafts: Drafts) -> Floats:
+        """Return the accept length to expect of each way to draft, shape (drafts,)."""
+        found = np.ones(drafts.count)
+        for alike in drafts.groups:
+            name = self._known(alike.drafter)
+            if alike.topk == 1:
+                found[alike.at] = self._chains[name][self._deepest(name, alike)]
+            else:
+                chain = self.conditionals.get(name, self.fallback)
+                table = tree_lengths(chain, alike.topk, self.breadths[name], _table_size(int(alike.tokens.max())))
+                found[alike.at] = table[np.minimum(alike.depths, len(chain)), alike.tokens]
+        return found
 
-    def features(self, settings: Sequence[Setting]) -> Floats:
-        """Return what may be wrong with each log accept length, in independent parts, shape (settings, parts).
+    def features(self, drafts: Drafts, lengths: Floats, among: Drafts) -> Floats:
+        """Return what may be wrong with each log accept length, in independent parts, shape (drafts, parts).
 
         The parts: each drafter as long as it is unseen, and its positions beyond those tried; what trees add, whatever
         they are, for each drafter, and for each K.
+
+        Args:
+            drafts: Ways to draft.
+            lengths: Their accept lengths.
+            among: Ways whose drafters and K are told apart; others have the common part alone.
         """
-        drafters = list(dict.fromkeys(setting.drafter for setting in settings if setting.drafter is not None))
-        widths = sorted({setting.topk for setting in settings if setting.topk > 1})
-        found = np.zeros((len(settings), 1 + 2 * len(drafters) + len(widths)))
-        for row, setting in zip(found, settings, strict=True):
-            if setting.drafter is None:
-                continue
-            at = 1 + drafters.index(setting.drafter)
-            length = self._length(setting)
-            name = setting.drafter if setting.drafter in self.conditionals else ""
-            chain = self._chains[name]
-            deepest = min(setting.depth, len(chain) - 1)
-            if name:
-                row[at] = BEYOND * (chain[deepest] - chain[min(deepest, self.tried[name])]) / length
-            else:
-                row[at] = UNSEEN_DRAFTER
-            if setting.topk > 1:
-                gain = (length - chain[min(deepest, setting.tokens - 1)]) / length
-                row[0], row[at + len(drafters)] = TREES * gain, TREES_OF_DRAFTER * gain
-                row[1 + 2 * len(drafters) + widths.index(setting.topk)] = TREES_OF_TOPK * gain
+        drafters, widths = among.drafters, among.widths
+        found = np.zeros((drafts.count, 1 + 2 * len(drafters) + len(widths)))
+        for alike in drafts.groups:
+            name = self._known(alike.drafter)
+            chain, deepest, length = self._chains[name], self._deepest(name, alike), lengths[alike.at]
+            gain = (length - chain[np.minimum(deepest, alike.tokens - 1)]) / length if alike.topk > 1 else 0.0
+            found[alike.at, 0] = TREES * gain
+            if alike.drafter in drafters:
+                own = 1 + drafters.index(alike.drafter)
+                beyond = BEYOND * (chain[deepest] - chain[np.minimum(deepest, self.tried.get(name, 0))]) / length
+                found[alike.at, own] = beyond if name else UNSEEN_DRAFTER
+                found[alike.at, own + len(drafters)] = TREES_OF_DRAFTER * gain
+            if alike.topk in widths:
+                found[alike.at, 1 + 2 * len(drafters) + widths.index(alike.topk)] = TREES_OF_TOPK * gain
         return found
 
-    def _length(self, setting: Setting) -> float:
-        if setting.drafter is None:
-            return 1.0
-        name = setting.drafter if setting.drafter in self.conditionals else ""
-        if setting.topk == 1:
-            return float(self._chains[name][min(setting.depth, len(self._chains[name]) - 1)])
-        return _tree_length(setting, self.conditionals.get(name, self.fallback), self.breadths[name])
+    def _known(self, drafter: str) -> str:
+        return drafter if drafter in self.conditionals else ""
+
+    def _deepest(self, name: str, alike: Alike) -> Integers:
+        return np.minimum(alike.depths, len(self._chains[name]) - 1)
 
 
 def even_survival(length: float, depth: int) -> tuple[float, ...]:
@@ -145,9 +154,12 @@ def _tried(item: Accepted) -> int:
     return min(item.setting.depth, sum(count >= SEEN_VERIFIES for count in reached[:-1]))
 
 
+def _table_size(tokens: int) -> int:
+    return -(-tokens // 64) * 64  # one table serves all sizes up to the next 64
+
+
 def _tree_length(setting: Setting, chain: tuple[float, ...], breadth: float) -> float:
-    most = -(-setting.tokens // 64) * 64  # one table serves all sizes up to the next 64
-    lengths = tree_lengths(chain, setting.topk, breadth, most)
+    lengths = tree_lengths(chain, setting.topk, breadth, _table_size(setting.tokens))
     return float(lengths[min(setting.depth, len(chain)), setting.tokens])
 
 

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from spectune.analysis.estimate import Estimate
 from spectune.engines.sglang.rules.folding import nearest_legal
+from spectune.search.guided.drafts import Drafts
 from spectune.search.guided.encoding import Axis, encode
 from spectune.search.guided.evidence import Evidence, evidence_of
 from spectune.search.guided.landscape import UNEXPLAINED
@@ -179,8 +180,8 @@ def _physics(
     physics = Physics.fit(measured, settings[: len(measured)], drafters, depth)
     works = Works.of(settings, loads, drafters)
     chains = [replace(s, topk=1, tokens=min(s.steps + 1, s.tokens)) for s in settings]
-    grown = np.log(physics.acceptance.lengths(settings) / physics.acceptance.lengths(chains))
-    return physics.expected(works, targets), physics.features(works, targets, works.drafts), grown
+    lengths, short = (physics.acceptance.lengths(Drafts.of(drafts)) for drafts in (settings, chains))
+    return physics.expected(works, targets), physics.features(works, targets, works.drafts), np.log(lengths / short)
 
 
 def _missed(fitted: Residual) -> Floats:

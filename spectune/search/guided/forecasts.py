@@ -17,6 +17,8 @@ LEAST = 4  # forecasts before physics is given up
 BAD = 0.05  # root mean square error of the log score from which a search without physics is asked as well
 CLEARLY = 0.7  # of the error with physics: better by chance only now and then
 TEMPERED = 1.5  # factor on deviations where two ways to predict are compared: both are surer than they should be
+UNTESTED, UNTESTED_COUNT = 2.5, 4.0  # deviations are taken for too small by this, until so many forecasts tell
+LEAST_INFLATION = 2.0
 EXPLORING, MOST_EXPLORING = 0.1, 0.4  # share of launches that look beyond the best prediction
 
 Seen = tuple[Evidence, ...]
@@ -51,6 +53,15 @@ class Forecasts:
             return 1.0
         return max(1.0, float(np.sqrt(np.mean([((f.value - f.mean) / f.deviation) ** 2 for f in found]))))
 
+    def inflation(self, seen: Seen) -> float:
+        """Return by how much deviations are too small, as far as all forecasts tell; without any, `UNTESTED`.
+
+        At least `LEAST_INFLATION`: launches are made where much is known, and the deviations are asked for elsewhere.
+        """
+        found = self._last(seen, physical=True, window=len(seen))
+        missed = sum(((f.value - f.mean) / f.deviation) ** 2 for f in found)
+        return max(LEAST_INFLATION, math.sqrt((missed + UNTESTED_COUNT * UNTESTED**2) / (len(found) + UNTESTED_COUNT)))
+
     def exploring(self, seen: Seen) -> float:
         """Return the share of launches that should not follow the best prediction."""
         return min(MOST_EXPLORING, EXPLORING * self.miss(seen))
@@ -68,9 +79,9 @@ class Forecasts:
         found = [self._at(seen[: index + 1], True) for index, item in enumerate(seen) if index and item.targets]
         return math.fsum(forecast.log_density for forecast in found if forecast is not None)
 
-    def _last(self, seen: Seen, *, physical: bool) -> list[Forecast]:
+    def _last(self, seen: Seen, *, physical: bool, window: int = WINDOW) -> list[Forecast]:
         measured = [index for index, item in enumerate(seen) if item.targets is not None and index >= FIRST]
-        found = [self._at(seen[: index + 1], physical) for index in measured[-WINDOW:]]
+        found = [self._at(seen[: index + 1], physical) for index in measured[-window:]]
         return [forecast for forecast in found if forecast is not None]
 
     def _at(self, seen: Seen, physical: bool) -> Forecast | None:

@@ -12,13 +12,13 @@ import numpy.typing as npt
 from spectune.engines.protocol import Engine
 from spectune.search.guided.bounds import out_of_reach
 from spectune.search.guided.chart import Chart
-from spectune.search.guided.choosing import front_weights, promising, shortlist
+from spectune.search.guided.choosing import Promise, at_the_front, contenders, drawn, promising, unsettled
 from spectune.search.guided.evidence import Evidence
 from spectune.search.guided.forecasts import Forecasts
 from spectune.search.guided.landscape import Landscape, chances, survey
 from spectune.search.guided.paying import chance, chance_by_priors
 from spectune.search.guided.physics import targets_of
-from spectune.search.guided.stopping import LEAST_INFLATION, Outlook, outlook
+from spectune.search.guided.stopping import MARGIN, Outlook, outlook
 from spectune.search.guided.teaching import EQUAL, Advice, first_speculation, first_tree, unheard
 from spectune.search.guided.wording import compared
 from spectune.space import Candidate, SearchSpace
@@ -27,7 +27,8 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
 
-SATED = 0.004  # expected gain in the mean of the objectives from which the front is worth more
+SATED = 0.004  # expected gain in the mean of the objectives below which it is rather asked whether the search is over
+CLOSE, FRONT = 0.008, 0.5  # expected gain in the mean below which so many launches are for the front, if it gains more
 TELLING = 0.5  # log odds for an earlier study that it has to earn; a helpful one has 2 to 4 after one launch
 UNTOLD = 3  # launches without speculation that say too little of it
 
@@ -78,13 +79,26 @@ class Guide:
         first = first or unheard(beliefs, evidence, untried) or first_tree(self.space, beliefs, known, untried)
         if first is not None:
             return replace(first, why=first.why + self._hint(evidence))
-        tried = self._tried(evidence)
-        found = promising(beliefs, untried, tried, np.full(beliefs.goals, 1.0 / beliefs.goals))
-        exploring = self._forecasts(evidence).exploring(tuple(evidence))
-        if beliefs.goals > 1 and (found.gain < SATED or rng.random() < exploring):
-            found = promising(beliefs, untried, tried, front_weights(beliefs, untried, tried, rng))
+        found = self._chosen(evidence, beliefs, untried, rng)
         why = compared(self.space, beliefs, found.number, found.weights, better=found.better, sure=found.sure)
         return Advice(self.chart.table.candidate(found.number), why + self._hint(evidence))
+
+    def _chosen(
+        self, evidence: Sequence[Evidence], beliefs: Landscape, untried: Booleans, rng: np.random.Generator
+    ) -> Promise:
+        """Return what adds most to the mean of the objectives, to their front, or to the certainty that it is over."""
+        tried, known, forecasts = self._tried(evidence), tuple(evidence), self._forecasts(evidence)
+        found = promising(beliefs, untried, tried, np.full(beliefs.goals, 1.0 / beliefs.goals))
+        if found.gain >= CLOSE and rng.random() < forecasts.exploring(known):
+            return drawn(beliefs, untried, tried, rng)
+        if beliefs.goals > 1 and found.gain < CLOSE and rng.random() < FRONT:
+            front = at_the_front(beliefs, untried, tried, rng)
+            if front.gain > found.gain:
+                return front
+        if found.gain < SATED and tried:
+            inflation = forecasts.inflation(known)
+            found = unsettled(beliefs, untried, tried, found.weights, math.log1p(MARGIN), inflation)
+        return found
 
     def beliefs(self, evidence: Sequence[Evidence]) -> Landscape:
         """Return what is believed of all candidates, by physics unless a search without it has predicted better."""
@@ -114,8 +128,7 @@ class Guide:
             number = self.chart.table.number(item.candidate)
             if number is not None and item.candidate not in ran:
                 failed[number] = True
-        inflation = max(LEAST_INFLATION, self._forecasts(evidence).miss(tuple(evidence)))
-        return chance(self.beliefs(evidence), failed, inflation)
+        return chance(self.beliefs(evidence), failed, self._forecasts(evidence).miss(tuple(evidence)))
 
     def dropped(self, evidence: Sequence[Evidence]) -> Mapping[str, str]:
         """Return the drafters that cannot pay, each with the reason."""
@@ -144,8 +157,10 @@ class Guide:
         reasons = tuple(dropped.values())
         if not untried.any():
             return Outlook(0.0, 0.0, 0, reasons)
-        inflation = self._forecasts(evidence).miss(tuple(evidence))
-        found = outlook(beliefs, shortlist(beliefs, untried, beliefs.score), np.array(tried), inflation)
+        inflation = self._forecasts(evidence).inflation(tuple(evidence))
+        goal = float(beliefs.score[tried].max()) + math.log1p(MARGIN)
+        numbers = contenders(beliefs, untried, beliefs.score, goal, inflation)
+        found = outlook(beliefs, numbers, np.array(tried), inflation)
         return replace(found, dropped=reasons)
 
     def standing(self, evidence: Sequence[Evidence], candidate: Candidate) -> float | None:

@@ -12,7 +12,7 @@ from scipy.special import ndtr
 
 from spectune.search.guided.chart import Chart
 from spectune.search.guided.evidence import Evidence
-from spectune.search.guided.feasibility import fits, regions
+from spectune.search.guided.feasibility import fits, suspicion
 from spectune.search.guided.physics import Physics, Target, Works
 from spectune.search.guided.residual import Components, Residual, Spreads
 from spectune.serving import FailureClass
@@ -205,8 +205,8 @@ def _chances(chart: Chart, evidence: Sequence[Evidence]) -> Floats:
     ran_codes = chart.codes([item.candidate for item in ran])
     for failure in sorted({item.failure for item in failed if item.failure is not None}):
         alike = chart.codes([item.candidate for item in failed if item.failure is failure])
-        for region in regions(chart.axes, alike, ran_codes):
-            found *= 1.0 - np.concatenate([region.risk(b.drafts, b.sides).ravel() for b in chart.blocks])
+        blamed = suspicion(chart.axes, alike, ran_codes)
+        found *= 1.0 - np.concatenate([blamed.risk(b.drafts, b.sides).ravel() for b in chart.blocks])
     return found
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from spectune.search.guided.chart import Chart
-from spectune.search.guided.choosing import LEAST_FEASIBLE
 from spectune.search.guided.evidence import Evidence
 from spectune.search.guided.landscape import Landscape
 from spectune.search.guided.physics import Physics, Target
@@ -17,6 +16,8 @@ Floats = npt.NDArray[np.float64]
 Booleans = npt.NDArray[np.bool_]
 
 DRAWS = 1000
+LEAST_FEASIBLE = 0.02
+LEAST_INFLATION = 1.5  # of the deviations: beliefs are narrower than truth where a machine has laws of its own
 FINALISTS = 60
 """Candidates of each branch with the best expectations: with so many the chance agrees with how often random machines
 near their break-even turn out to pay; with all, somebody always looks lucky."""
@@ -59,7 +60,7 @@ def chance(beliefs: Landscape, failed: Booleans, inflation: float) -> float | No
         return None
     numbers = [_finalists(beliefs, branch) for branch in branches]
     rng, together = np.random.default_rng(0), np.concatenate(numbers)
-    draws = beliefs.draws(together, DRAWS, rng, inflation)
+    draws = beliefs.draws(together, DRAWS, rng, max(LEAST_INFLATION, inflation))
     draws = np.where(rng.random(draws.shape) < beliefs.feasible[together], draws, -np.inf)
     theirs, plain = draws[:, : len(numbers[0])].max(axis=1), draws[:, len(numbers[0]) :].max(axis=1)
     return float(np.mean(theirs > plain))

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from spectune.search.guided.acceptance import AcceptanceModel, Accepted, even_survival
 from spectune.search.guided.cycle import PRIORS, CycleModel, terms
+from spectune.search.guided.drafts import Drafts
 from spectune.search.guided.evidence import Evidence
 from spectune.search.guided.setting import Setting
 from spectune.space import SearchSpace
@@ -54,14 +55,14 @@ class Works:
         settings: Different ones.
         terms: Concurrency → work terms, shape (settings, terms).
         batches: Concurrency → requests that run at once, shape (settings,).
-        drafts: A setting for each way to draft, whatever graphs it has.
+        drafts: Each way to draft, whatever graphs it has.
         draft_of: Index of each setting's way to draft.
     """
 
     settings: tuple[Setting, ...]
     terms: Mapping[int, Floats]
     batches: Mapping[int, Floats]
-    drafts: tuple[Setting, ...]
+    drafts: Drafts
     draft_of: npt.NDArray[np.int64]
 
     @classmethod
@@ -75,7 +76,7 @@ class Works:
             settings=tuple(settings),
             terms={load: terms(settings, load, drafters) for load in loads},
             batches={load: np.array([setting.batch(load) for setting in settings], np.float64) for load in loads},
-            drafts=tuple(first[at] for at in range(len(first))),
+            drafts=Drafts.of([first[at] for at in range(len(first))]),
             draft_of=np.array(draft_of, np.int64),
         )
 
@@ -144,17 +145,17 @@ class Physics:
                 row[:] += np.log(works.batches[target.load])
         return found
 
-    def features(self, works: Works, targets: Sequence[Target], drafts: Sequence[Setting]) -> Floats:
+    def features(self, works: Works, targets: Sequence[Target], drafts: Drafts) -> Floats:
         """Return what may be wrong with the expected values, in independent parts, shape (settings, parts).
 
         Args:
             works: Settings.
             targets: What is expected; each has its own parts, weighted so that together they count once.
-            drafts: Ways to draft whose parts are told apart, in a fixed order.
+            drafts: Ways to draft whose parts are told apart.
         """
         loads = [target.load for target in targets if target.load is not None]
         if not loads:
             return np.zeros((len(works.settings), 0))
         cycles = [self.cycle.features(works.terms[load]) / np.sqrt(len(loads)) for load in loads]
-        accepted = self.acceptance.features([*drafts, *works.drafts])[len(drafts) :]
+        accepted = self.acceptance.features(works.drafts, self.acceptance.lengths(works.drafts), drafts)
         return np.concatenate([*cycles, accepted[works.draft_of]], axis=1)

@@ -150,6 +150,11 @@ class Residual:
         return float(self.weights[:-2].sum())
 
     @property
+    def own_deviation(self) -> float:
+        """Standard deviation of how an assignment like none seen differs from the mean, features and noise left out."""
+        return float(np.sqrt(self.weights[1:-2].sum()))
+
+    @property
     def noise(self) -> float:
         """Standard deviation of one launch."""
         return float(np.sqrt(self.weights[-1]))

@@ -16,7 +16,6 @@ Integers = npt.NDArray[np.int64]
 
 MARGIN = 0.01  # better by less than this is not worth a launch
 SURE = 0.95
-LEAST_INFLATION = 1.5  # of the deviations: beliefs are narrower than truth where a machine has laws of its own
 DRAWS = 400
 CONTENDERS = 120  # untried candidates that are drawn together
 
@@ -59,9 +58,8 @@ def outlook(beliefs: Landscape, untried: Integers, tried: Integers, inflation: f
         beliefs: After all launches.
         untried: Numbers of candidates worth a look.
         tried: Numbers of those that were measured.
-        inflation: By how much the last launches missed their forecasts, in standard deviations.
+        inflation: By how much the deviations are too small.
     """
-    inflation = max(LEAST_INFLATION, inflation)
     best = float(beliefs.score[tried].max())
     spread = beliefs.deviations(untried) * inflation
     odds = ndtr((beliefs.score[untried] - best - math.log1p(MARGIN)) / np.maximum(spread, 1e-9))

@@ -20,7 +20,7 @@ Booleans = npt.NDArray[np.bool_]
 MANY_TREES = 30  # shapes; with fewer, a launch that only teaches does not pay
 SMALL_TREE = 2  # N of the first tree at most, in lengths of its chain
 UNHEARD_TRIES = 3  # launches of a drafter that has failed so far
-UNHEARD_FEASIBLE = 0.1  # chance to run of the next of them, at least
+UNHEARD_FEASIBLE = 0.25  # chance to run of the next of them, at least
 EQUAL = 1e-9
 
 
@@ -80,7 +80,7 @@ def first_tree(
     chart = beliefs.chart
     if any(chart.setting(item.candidate).topk > 1 for item in evidence):
         return None
-    if sum(setting.topk > 1 for setting in chart.works.drafts) < MANY_TREES:
+    if sum(len(alike.at) for alike in chart.works.drafts.groups if alike.topk > 1) < MANY_TREES:
         return None
     small = [s.topk > 1 and s.tokens <= SMALL_TREE * (s.steps + 1) for s in chart.works.settings]
     open_ = untried & (chart.spread(np.array(small, np.float64)) > 0.0) & (beliefs.feasible > LIKELY)

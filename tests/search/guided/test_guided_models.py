@@ -12,9 +12,10 @@ from spectune.search.guided.acceptance import AcceptanceModel, Accepted, even_su
 from spectune.search.guided.acquisition import area_gains, expected_improvement, sureness
 from spectune.search.guided.bounds import out_of_reach
 from spectune.search.guided.cycle import PRIORS, CycleModel, terms
+from spectune.search.guided.drafts import Drafts
 from spectune.search.guided.encoding import Axis
 from spectune.search.guided.evidence import Evidence, evidence_of
-from spectune.search.guided.feasibility import fits, regions
+from spectune.search.guided.feasibility import fits, suspicion
 from spectune.search.guided.guide import Guide
 from spectune.search.guided.residual import Components, Residual, Spreads
 from spectune.search.guided.setting import Setting
@@ -51,10 +52,11 @@ def test_a_drafters_chains_never_shrink_with_their_length(seen: list[tuple[int, 
         survival = tuple(np.cumprod(chain[:steps]).tolist())
         accepted.append(Accepted(setting(steps), survival, 1.0 + sum(survival), verifies))
     model = AcceptanceModel.fit(accepted, 8)
-    lengths = model.lengths([setting(steps) for steps in range(1, 9)])
+    lengths = model.lengths(Drafts.of([setting(steps) for steps in range(1, 9)]))
     assert (np.diff(lengths) > 0.0).all()
     assert (lengths <= np.arange(2, 10)).all()
-    assert np.isfinite(model.features([setting(8), setting(3, 4, 9), setting(2, drafter="EAGLE3 other")])).all()
+    asked = Drafts.of([setting(8), setting(3, 4, 9), setting(2, drafter="EAGLE3 other")])
+    assert np.isfinite(model.features(asked, model.lengths(asked), asked)).all()
 
 
 def test_one_long_chain_tells_of_all_shorter_ones() -> None:
@@ -62,7 +64,7 @@ def test_one_long_chain_tells_of_all_shorter_ones() -> None:
     survival = tuple(np.cumprod(chain).tolist())
     model = AcceptanceModel.fit([Accepted(setting(6), survival, 1.0 + sum(survival), 5000.0)], 6)
     expected = chain_lengths(chain)[1:]
-    assert model.lengths([setting(s) for s in range(1, 7)]) == pytest.approx(expected, rel=0.005)
+    assert model.lengths(Drafts.of([setting(s) for s in range(1, 7)])) == pytest.approx(expected, rel=0.005)
 
 
 @given(st.floats(1.0, 8.0), st.integers(1, 8))
@@ -146,20 +148,45 @@ def test_less_memory_is_never_riskier(demands: list[float], ran: float, above: f
     assert fits(np.array([ran + above]), ran, ran + above)[0] == 0.0
 
 
+EVERYWHERE = np.arange(4)[:, None], np.array([(0, 0), (1, 0), (0, 1), (1, 1)])
+
+
 def test_what_succeeded_is_no_explanation_of_a_failure() -> None:
     failed, ran = np.array([[3, 1, 0]]), np.array([[3, 0, 0], [0, 0, 1]])
-    (region,) = regions(axes(), failed, ran)
-    risk = region.risk(np.arange(4)[:, None], np.array([(0, 0), (1, 0), (0, 1), (1, 1)]))
-    assert risk[3, 1] == pytest.approx(1.0)
+    risk = suspicion(axes(), failed, ran).risk(*EVERYWHERE)
+    assert risk[3, 1] == pytest.approx(1.0, abs=0.02)
     assert risk[3, 0] == 0.0
     assert 0.0 < risk[0, 3] < 1.0
 
 
-def test_failures_alike_are_one_region_and_others_another() -> None:
+def test_what_two_failures_share_is_blamed() -> None:
     ran = np.array([[0, 0, 0], [3, 0, 1], [1, 0, 0]])
-    alike = regions(axes(), np.array([[0, 1, 0], [3, 1, 1]]), ran)
-    assert len(alike) == 1
-    assert alike[0].risk(np.array([[1]]), np.array([(1, 0)]))[0, 0] > 0.5
+    risk = suspicion(axes(), np.array([[0, 1, 0], [3, 1, 1]]), ran).risk(*EVERYWHERE)
+    assert risk[1, 1] > 0.5
+    assert risk[1, 0] == 0.0
+
+
+def test_two_regions_are_told_from_what_they_share() -> None:
+    """Three values that fail with the flag on, one of them refuted: what all failures share is not to blame."""
+    three = (Axis("graphs", (0, 1, 2)), Axis("flag", (False, True)), Axis("other", (0, 1, 2, 3)))
+    failed = np.array([[1, 1, 0], [2, 1, 1], [1, 1, 2], [2, 1, 3], [1, 1, 1], [2, 1, 0]])
+    ran = np.array([[0, 1, 0], [0, 1, 3], [1, 0, 1], [2, 0, 0], [2, 0, 2]])
+    risk = suspicion(three, failed, ran).risk(np.array([[0], [1], [2]]), np.array([(1, 2), (0, 3)]))
+    assert (risk[1:, 0] > 0.95).all(), "other values of the third parameter fail as well"
+    assert (risk[0] < 0.05).all()
+    assert (risk[1:, 1] < 0.05).all()
+
+
+@given(st.data())
+def test_risks_are_probabilities_and_contradict_no_launch(data: st.DataObject) -> None:
+    rows = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1), st.integers(0, 2)), min_size=1, max_size=6)
+    failed, ran = data.draw(rows), data.draw(rows)
+    risk = suspicion(axes(), np.array(failed), np.array(ran)).risk(
+        np.arange(4)[:, None], np.array([(flag, other) for flag in range(2) for other in range(3)])
+    )
+    assert (risk >= 0.0).all()
+    assert (risk <= 1.0).all()
+    assert all(risk[code, 3 * flag + other] < 1e-9 for code, flag, other in ran)
 
 
 @given(st.floats(-1, 1), st.floats(0, 0.5), st.floats(-1, 1))

@@ -1,0 +1,63 @@
+"""What a launch is chosen for: the mean of the objectives, their front, or the end of the search."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from guided_world import engine, search, space
+
+from spectune.search.guided.acquisition import area_gains
+from spectune.search.guided.choosing import LIKELY, WORSE, at_the_front, contenders, drawn, promising, unsettled
+from spectune.search.guided.evidence import evidence_of
+from spectune.search.guided.guide import Guide
+from spectune.search.guided.landscape import Landscape
+
+EVEN = np.array([0.5, 0.5])
+
+
+@pytest.fixture(scope="module")
+def known() -> tuple[Landscape, np.ndarray, list[int]]:
+    """Beliefs after eight launches, what was not tried, and what was."""
+    at = space()
+    evidence = evidence_of(search(at, 8), at)
+    guide = Guide(at, engine(at))
+    beliefs = guide.beliefs(evidence)
+    tried = [number for item in evidence if (number := guide.chart.table.number(item.candidate)) is not None]
+    untried = guide.chart.table.allowed.copy()
+    untried[tried] = False
+    return beliefs, untried, tried
+
+
+def test_the_front_is_enlarged_more_than_by_the_best_mean(known: tuple[Landscape, np.ndarray, list[int]]) -> None:
+    beliefs, untried, tried = known
+    front = beliefs.means[:2, tried].T
+    chosen = at_the_front(beliefs, untried, tried, np.random.default_rng(0))
+    mean = promising(beliefs, untried, tried, EVEN)
+    points = beliefs.means[:2, [chosen.number, mean.number]].T
+    gains = area_gains(points, front, front[0] - WORSE)
+    assert untried[chosen.number]
+    assert beliefs.feasible[chosen.number] > LIKELY
+    assert gains[0] >= gains[1] - 1e-12
+    assert chosen.gain >= 0.0
+
+
+def test_what_is_unsettled_is_likeliest_to_be_better(known: tuple[Landscape, np.ndarray, list[int]]) -> None:
+    beliefs, untried, tried = known
+    goal = float(beliefs.score[tried].max()) + math.log1p(0.01)
+    among = contenders(beliefs, untried, beliefs.score, goal, 2.0)
+    chosen = unsettled(beliefs, untried, tried, EVEN, math.log1p(0.01), 2.0)
+    assert untried[among].all()
+    assert chosen.number in among
+    assert 0.0 <= chosen.gain <= 1.0, "a probability"
+
+
+def test_draws_differ_and_are_good(known: tuple[Landscape, np.ndarray, list[int]]) -> None:
+    beliefs, untried, tried = known
+    found = [drawn(beliefs, untried, tried, np.random.default_rng(seed)) for seed in range(20)]
+    numbers = [promise.number for promise in found]
+    assert untried[numbers].all()
+    assert len(set(numbers)) > 1
+    assert np.mean(beliefs.score[numbers]) > np.mean(beliefs.score[untried])
+    assert numbers[0] == drawn(beliefs, untried, tried, np.random.default_rng(0)).number
