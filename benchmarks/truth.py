@@ -58,22 +58,10 @@ class Truth:
     def _speed(self, launch: SimulatedLaunch, metric: str, concurrency: int) -> float:
         """Return the speed over the mix of prompt classes: equally many tokens of each, so times are what adds up."""
         times = math.fsum(
-            count / getattr(predict(launch, concurrency, self._tokens, name), metric) * self._cut_off(launch, name)
+            count / getattr(predict(launch, concurrency, self._tokens, name), metric)
             for name, count in self._classes.items()
         )
         return self._classes.total() / times
-
-    def _cut_off(self, launch: SimulatedLaunch, prompt_class: str) -> float:
-        """Return how much longer an answer takes because it ends inside a cycle, whose other tokens nobody gets.
-
-        The prediction is that of an endless answer. An answer of n tokens takes n + (E[X²]/E[X] − 1) / 2 tokens' time,
-        X being the tokens of a cycle: the mean excess of a renewal process (Feller II, section XI.4).
-        """
-        survivals = launch.survivals(prompt_class, self._tokens)
-        first = 1.0 + sum(survivals)
-        second = 1.0 + sum((2 * depth + 1) * survival for depth, survival in enumerate(survivals, start=1))
-        decoded = self._laboratory.space.workload.output_tokens - 1  # the first token comes from the prefill
-        return 1.0 + (second / first - 1.0) / 2.0 / decoded
 
     def _concurrency(self, name: str) -> int:
         level = next(level for level in self._laboratory.space.workload.levels if level.name == name)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from spectune.analysis.estimate import Estimate
-from spectune.analysis.launch_noise import DEFAULT_LAUNCH_NOISE, DEFAULT_WEIGHT
+from spectune.analysis.launch_noise import pooled
 from spectune.bench.precision import t_quantile
 
 FEWEST_FOR_DRIFT = 4
@@ -161,8 +161,8 @@ def _fitted(repeats: Sequence[Repeat], regressor: Callable[[Repeat], float]) -> 
         return None
     slope = math.fsum(x * y for x, y in pairs) / spread
     squares = math.fsum((y - slope * x) ** 2 for x, y in pairs)
-    variance = (DEFAULT_WEIGHT * DEFAULT_LAUNCH_NOISE**2 + squares) / (DEFAULT_WEIGHT + dof)
-    return _Fit(slope, math.sqrt(variance / spread), squares, DEFAULT_WEIGHT + dof)
+    variance, known = pooled(squares, dof)
+    return _Fit(slope, math.sqrt(variance / spread), squares, known)
 
 
 def _interval(fit: _Fit) -> Estimate:
