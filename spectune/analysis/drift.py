@@ -59,6 +59,14 @@ class Drift:
         """Whether it is more than the noise between launches makes anyway; only then is it corrected."""
         return self.per_hour.lo > 0.0 or self.per_hour.hi < 0.0
 
+    def factor(self, hours: float) -> float:
+        """What brings a speed forward by so many hours."""
+        return math.exp(self.per_hour.est * hours)
+
+    def doubt(self, hours: float) -> float:
+        """Half-width of the 95 % interval of ln of that factor."""
+        return (self.per_hour.hi - self.per_hour.lo) / 2.0 * abs(hours)
+
     @property
     def words(self) -> str:
         """The drift in a sentence."""

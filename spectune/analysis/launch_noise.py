@@ -71,7 +71,8 @@ def launch_noise(
     variance, known = pooled(between, dof)
     source = f"{math.sqrt(variance):.1%} between launches, over {launches} repeated launches"
     if known > dof:
-        source += f" that alone show {math.sqrt(between / dof):.1%}, pooled with an assumed {ASSUMED_SD:.1%} because they are few"
+        alone = math.sqrt(between / dof)
+        source += f" that alone show {alone:.1%}, pooled with an assumed {ASSUMED_SD:.1%} because they are few"
     return LaunchNoise(math.sqrt(variance), known, source)
 
 

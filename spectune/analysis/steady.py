@@ -51,8 +51,8 @@ def shares(records: Sequence[RequestRecord], steady_s: tuple[float, float]) -> l
     and then every request that is decoding stands still.
 
     An answer ends inside a cycle, and nobody gets the other tokens of it. So each is cut at the first chunk after which
-    less than a whole cycle of tokens is left: such a first passage has as many tokens for its cycles as an endless answer
-    (Wald's equation), while leaving out just the last chunk would favour short cycles (the inspection paradox).
+    less than a whole cycle of tokens is left: such a first passage has as many tokens for its cycles as an endless
+    answer (Wald's equation), while leaving out just the last chunk would favour short cycles (the inspection paradox).
     """
     waits = _Waits(records)
     most = max((len(record.spec_correct_drafts_histogram) for record in records), default=0)
