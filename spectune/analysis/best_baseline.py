@@ -24,7 +24,6 @@ SETTINGS_SD = 0.02
 """Assumed relative standard deviation between the true speeds of system settings, until they are seen to differ."""
 _ASSUMED_WEIGHT = 2.0
 _DRAWS = 4096
-_NO_SHIFT = 1e-8  # its variance where nothing would tell it
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +49,18 @@ class Seen:
 
 def best_of(configurations: Sequence[Seen]) -> Known:
     """Return what is known of the largest of all, in the time of the confirmation; at least one was confirmed."""
-    confirmed = [one.confirmed for one in configurations if one.confirmed is not None]
+    relaunched = [one for one in configurations if one.confirmed is not None]
+    confirmed = [one.confirmed for one in relaunched if one.confirmed is not None]
     assert confirmed, "without a confirmation nothing is known of its time"
+    shifted = any(one.searched is not None for one in relaunched)
+    if not shifted:  # the others cannot be brought to this time
+        configurations = relaunched
     if len(configurations) == 1:
         return confirmed[0]
-    linked = any(one.searched is not None and one.confirmed is not None for one in configurations)
     count = len(configurations)
     # One unknown for each configuration, and the shift last; what is subtracted is the mean that nobody knows.
     precision = np.zeros((count + 1, count + 1))
     precision[:count, :count] = (np.eye(count) - 1.0 / count) / _settings_variance(configurations)
-    if not linked:
-        precision[count, count] = 1.0 / _NO_SHIFT
     weighted = np.zeros(count + 1)
     origin = confirmed[0].mean
     for index, one in enumerate(configurations):
@@ -70,8 +70,9 @@ def best_of(configurations: Sequence[Seen]) -> Known:
                 row[index], row[count] = 1.0, shift
                 precision += np.outer(row, row) / known.variance
                 weighted += row * (known.mean - origin) / known.variance
-    covariance = np.linalg.inv(precision)
-    mean, spread = (covariance @ weighted)[:count], np.linalg.cholesky(covariance[:count, :count])
+    unknowns = count + shifted
+    covariance = np.linalg.inv(precision[:unknowns, :unknowns])
+    mean, spread = (covariance @ weighted[:unknowns])[:count], np.linalg.cholesky(covariance[:count, :count])
     draws = np.random.default_rng(0).standard_normal((_DRAWS // 2, count))
     largest = np.concatenate([(mean + sign * draws @ spread.T).max(axis=1) for sign in (1.0, -1.0)])
     return Known(origin + float(largest.mean()), float(largest.var()))
