@@ -21,8 +21,9 @@ SMALLEST_JUMP = 0.03
 """Changes below 3 % are left to the launch noise; alternating launches take them out of every comparison anyway."""
 SUSPECTED = 3.0
 """Standard errors from which a single launch is unlike the others, and made again."""
-CERTAIN = 0.999
-"""Confidence of the interval that must exclude zero for a step to be a jump."""
+CERTAIN = 0.997
+"""Confidence of the interval that must exclude zero for a step to be a jump. The step is the best of many places, so that
+one study in fifty to a hundred sees one where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,7 @@ def find_jump(repeats: Sequence[Repeat]) -> Jump | None:
     """Find the step that explains the launches best, if it is certain; at least two launches must lie behind it.
 
     A step through every gap between two launches is fitted (a change point by least squares, Hinkley 1970) and the
-    best taken. It is a jump when its 99.9 % interval excludes zero, it is 3 % at least, and no line explains the
+    best taken. It is a jump when its 99.7 % interval excludes zero, it is 3 % at least, and no line explains the
     launches better.
 
     Args:
