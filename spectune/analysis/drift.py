@@ -22,8 +22,8 @@ SMALLEST_JUMP = 0.03
 SUSPECTED = 3.0
 """Standard errors from which a single launch is unlike the others, and made again."""
 CERTAIN = 0.997
-"""Confidence of the interval that must exclude zero for a step to be a jump. The step is the best of many places, so that
-one study in fifty to a hundred sees one where there is none."""
+"""Confidence of the interval that must exclude zero for a step to be a jump. The step is the best of many places, so
+that one study in fifty to a hundred sees one where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
