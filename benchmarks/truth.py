@@ -33,6 +33,7 @@ class Truth:
             assert objective.metric in {"decode_speed", "output_throughput"}, "the cost model knows speeds only"
         prompts = laboratory.feed().ahead(PROMPTS_READ)
         mean = sum(len(prompt.input_ids) for prompt in prompts) / len(prompts)
+        self._prompt_tokens = round(mean)
         self._tokens = round(mean + space.workload.output_tokens / 2)
         self._classes = Counter(prompt.prompt.prompt_class for prompt in prompts)
         scores = {candidate: self._score(setup) for candidate, setup in setups.items()}
@@ -56,24 +57,33 @@ class Truth:
         return math.fsum(map(math.log, speeds)) / len(speeds)
 
     def _speed(self, launch: SimulatedLaunch, metric: str, concurrency: int) -> float:
-        """Return the speed over the mix of prompt classes: equally many tokens of each, so times are what adds up."""
-        times = math.fsum(
-            count / getattr(predict(launch, concurrency, self._tokens, name), metric) * self._cut_off(launch, name)
-            for name, count in self._classes.items()
-        )
-        return self._classes.total() / times
+        """Return the speed over the mix of prompt classes: equally many answers of each, so times are what adds up.
 
-    def _cut_off(self, launch: SimulatedLaunch, prompt_class: str) -> float:
-        """Return how much longer an answer takes because it ends inside a cycle, whose other tokens nobody gets.
+        The prediction is of decoding alone. In a closed loop every request also stands still while the prompts of the
+        others in flight are prefilled, once in every answer; and whoever counts all tokens of all requests counts its
+        own prefill, and a last cycle of which not every token is asked for.
+        """
+        tokens, decode_s, answer_s, running = self._laboratory.space.workload.output_tokens, 0.0, 0.0, 1
+        for name, count in self._classes.items():
+            found, share = predict(launch, concurrency, self._tokens, name), count / self._classes.total()
+            running = found.running
+            decode_s += share * tokens / found.decode_speed
+            answer_s += share * (tokens - 1 + self._excess(launch, name)) / found.decode_speed
+        prefill_s = launch.prefill_ms(self._prompt_tokens) / 1000
+        if metric == "output_throughput":
+            return running * tokens / (answer_s + running * prefill_s)
+        return tokens / (decode_s + (running - 1) * prefill_s)
 
-        The prediction is that of an endless answer. An answer of n tokens takes n + (E[X²]/E[X] − 1) / 2 tokens' time,
-        X being the tokens of a cycle: the mean excess of a renewal process (Feller II, section XI.4).
+    def _excess(self, launch: SimulatedLaunch, prompt_class: str) -> float:
+        """Return the mean tokens of the last cycle that are not asked for.
+
+        (E[X²]/E[X] − 1) / 2, X being the tokens of a cycle: the mean excess of a renewal process (Feller II, section
+        XI.4).
         """
         survivals = launch.survivals(prompt_class, self._tokens)
         first = 1.0 + sum(survivals)
         second = 1.0 + sum((2 * depth + 1) * survival for depth, survival in enumerate(survivals, start=1))
-        decoded = self._laboratory.space.workload.output_tokens - 1  # the first token comes from the prefill
-        return 1.0 + (second / first - 1.0) / 2.0 / decoded
+        return (second / first - 1.0) / 2.0
 
     def _concurrency(self, name: str) -> int:
         level = next(level for level in self._laboratory.space.workload.levels if level.name == name)

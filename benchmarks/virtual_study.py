@@ -18,6 +18,7 @@ from spectune.search import Progress, Proposer, Step, Stop, TrialRecord
 from spectune.search.budget import spent_s
 from spectune.search.canary import SAMPLED, Canaries
 from spectune.search.canary import SEED as CANARY_SEED
+from spectune.search.dominated import may_end
 from spectune.search.feed import PromptFeed
 from spectune.search.plan import next_step
 from spectune.search.traffic import open_prompts
@@ -86,7 +87,8 @@ class Laboratory:
         with tempfile.TemporaryDirectory() as folder:  # faults that fire a few times in a study count there
             while isinstance(step := next_step(records, [], self.space, proposer), Step):
                 occasion = Occasion(len(records), spent_s(records) / 3600, Path(folder))
-                trial = Trial(step, None, self.space, engine, feed, canaries, Silent(), occasion)
+                dominated = may_end(step, self.space, records)
+                trial = Trial(step, None, self.space, engine, feed, canaries, Silent(), occasion, dominated)
                 records.append(asyncio.run(trial.run()))
         assert isinstance(step, Stop)
         return records

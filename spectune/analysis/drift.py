@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from spectune.analysis.estimate import Estimate
-from spectune.analysis.launch_noise import DEFAULT_LAUNCH_NOISE, DEFAULT_WEIGHT
+from spectune.analysis.launch_noise import pooled
 from spectune.bench.precision import t_quantile
 
 FEWEST_FOR_DRIFT = 4
@@ -21,8 +21,9 @@ SMALLEST_JUMP = 0.03
 """Changes below 3 % are left to the launch noise; alternating launches take them out of every comparison anyway."""
 SUSPECTED = 3.0
 """Standard errors from which a single launch is unlike the others, and made again."""
-CERTAIN = 0.999
-"""Confidence of the interval that must exclude zero for a step to be a jump."""
+CERTAIN = 0.997
+"""Confidence of the interval that must exclude zero for a step to be a jump. The step is the best of many places, so
+that one study in fifty to a hundred sees one where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,14 @@ class Drift:
     def shown(self) -> bool:
         """Whether it is more than the noise between launches makes anyway; only then is it corrected."""
         return self.per_hour.lo > 0.0 or self.per_hour.hi < 0.0
+
+    def factor(self, hours: float) -> float:
+        """What brings a speed forward by so many hours."""
+        return math.exp(self.per_hour.est * hours)
+
+    def doubt(self, hours: float) -> float:
+        """Half-width of the 95 % interval of ln of that factor."""
+        return (self.per_hour.hi - self.per_hour.lo) / 2.0 * abs(hours)
 
     @property
     def words(self) -> str:
@@ -117,7 +126,7 @@ def find_jump(repeats: Sequence[Repeat]) -> Jump | None:
     """Find the step that explains the launches best, if it is certain; at least two launches must lie behind it.
 
     A step through every gap between two launches is fitted (a change point by least squares, Hinkley 1970) and the
-    best taken. It is a jump when its 99.9 % interval excludes zero, it is 3 % at least, and no line explains the
+    best taken. It is a jump when its 99.7 % interval excludes zero, it is 3 % at least, and no line explains the
     launches better.
 
     Args:
@@ -161,8 +170,8 @@ def _fitted(repeats: Sequence[Repeat], regressor: Callable[[Repeat], float]) -> 
         return None
     slope = math.fsum(x * y for x, y in pairs) / spread
     squares = math.fsum((y - slope * x) ** 2 for x, y in pairs)
-    variance = (DEFAULT_WEIGHT * DEFAULT_LAUNCH_NOISE**2 + squares) / (DEFAULT_WEIGHT + dof)
-    return _Fit(slope, math.sqrt(variance / spread), squares, DEFAULT_WEIGHT + dof)
+    variance, known = pooled(squares, dof)
+    return _Fit(slope, math.sqrt(variance / spread), squares, known)
 
 
 def _interval(fit: _Fit) -> Estimate:

@@ -9,10 +9,13 @@ from statistics import fmean
 
 from spectune.analysis.estimate import Estimate
 
-DEFAULT_LAUNCH_NOISE = 0.015
-"""Relative standard deviation between launches assumed until repeats tell (issue 6 tests verdicts at 1.5 and 3 %)."""
-DEFAULT_WEIGHT = 2.0
-"""Degrees of freedom the default counts for: two repeats weigh as much as the assumption."""
+ASSUMED_SD = 0.02
+"""Relative standard deviation between launches assumed until repeats tell; seen are mostly 1 to 3 %."""
+ENOUGH_DOF = 3.0
+"""Degrees of freedom that the assumption fills up to. From here on repeats speak alone: an assumption that goes on
+counting makes every interval of a machine that is noisier than assumed too narrow."""
+LEAST_SD = 0.002
+"""No engine is launched twice with less difference; a few launches that happen to agree do not show it."""
 _NORMAL_95 = 1.96
 
 
@@ -40,23 +43,16 @@ def launch_noise(
     repeats: Iterable[Sequence[Estimate]],
     *,
     fitted: int = 0,
-    default: float = DEFAULT_LAUNCH_NOISE,
-    weight: float = DEFAULT_WEIGHT,
 ) -> LaunchNoise:
-    """Pool the spread of repeated launches with a stated assumption.
+    """Pool the spread of repeated launches; where they are few, with a stated assumption.
 
     Squared deviations of ln speed from their group's mean hold the variance between launches and the one within them;
     the second is known from each launch and taken away (one-way random effects, Searle, Casella and McCulloch,
-    *Variance Components*, section 3.5). What remains is pooled with the assumption as the mean of a
-    scaled-inverse-χ² posterior (Gelman et al., *Bayesian Data Analysis*, section 2.6):
-    s² = (ν₀·s₀² + max(0, squares − within)) / (ν₀ + ν). Few repeats therefore neither pretend to certainty nor make
-    every interval useless.
+    *Variance Components*, section 3.5).
 
     Args:
         repeats: Per configuration, the speed of every launch; groups of one say nothing and are ignored.
         fitted: Parameters besides the groups' means that were fitted to these launches, such as a drift.
-        default: s₀, the assumed relative standard deviation.
-        weight: ν₀, the degrees of freedom it counts for.
     """
     squares, within, dof, launches = 0.0, 0.0, -fitted, 0
     for speeds in repeats:
@@ -69,11 +65,23 @@ def launch_noise(
         dof += len(logs) - 1
         launches += len(logs)
     if dof < 1:
-        return LaunchNoise(default, weight, f"{default:.1%} between launches, assumed: nothing was launched twice")
+        source = f"{ASSUMED_SD:.1%} between launches, assumed: nothing was launched twice"
+        return LaunchNoise(ASSUMED_SD, ENOUGH_DOF, source)
     between = max(0.0, squares - within)
-    relative_sd = math.sqrt((weight * default**2 + between) / (weight + dof))
-    source = (
-        f"{relative_sd:.1%} between launches: {math.sqrt(between / dof):.1%} over {launches} repeated launches, "
-        f"pooled with an assumed {default:.1%} that counts as {weight:g}"
-    )
-    return LaunchNoise(relative_sd, weight + dof, source)
+    variance, known = pooled(between, dof)
+    source = f"{math.sqrt(variance):.1%} between launches, over {launches} repeated launches"
+    if known > dof:
+        alone = math.sqrt(between / dof)
+        source += f" that alone show {alone:.1%}, pooled with an assumed {ASSUMED_SD:.1%} because they are few"
+    return LaunchNoise(math.sqrt(variance), known, source)
+
+
+def pooled(squares: float, dof: float) -> tuple[float, float]:
+    """Variance between launches from squared deviations, and its degrees of freedom.
+
+    Below `ENOUGH_DOF` the assumption makes up for those that are missing, as the mean of a scaled-inverse-χ² posterior
+    (Gelman et al., *Bayesian Data Analysis*, section 2.6): s² = (ν₀·s₀² + squares) / (ν₀ + ν).
+    """
+    assumed = max(0.0, ENOUGH_DOF - dof)
+    variance = (assumed * ASSUMED_SD**2 + squares) / (assumed + dof)
+    return max(variance, LEAST_SD**2), assumed + dof

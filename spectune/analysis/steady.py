@@ -11,6 +11,8 @@ import numpy as np
 from spectune.analysis.estimate import Floats
 from spectune.bench.records import RequestRecord
 
+Chunks = tuple[tuple[float, int], ...]
+
 MOST_BATCHES = 20
 _NOTHING_S = 1e-6  # rounding; a request that is sent as another's last chunk arrives has not waited yet
 
@@ -22,7 +24,8 @@ class Share:
     Attributes:
         record: The request.
         chunks: Its chunks in the steady state.
-        tokens: Tokens decoded in it, those of the first chunk excluded: they belong to the prefill.
+        tokens: Tokens decoded in it, those of the first chunk excluded: they belong to the prefill. Those of the end
+            are left out, too, where speculation may have been broken off inside a cycle.
         seconds: Time it was decoding in it.
         undisturbed_tokens: Those of the tokens that came while no other request was waiting for its first token.
         undisturbed_s: The time between chunks in which they came.
@@ -32,7 +35,7 @@ class Share:
     """
 
     record: RequestRecord
-    chunks: tuple[tuple[float, int], ...]
+    chunks: Chunks
     tokens: int
     seconds: float
     undisturbed_tokens: int
@@ -46,12 +49,18 @@ def shares(records: Sequence[RequestRecord], steady_s: tuple[float, float]) -> l
 
     `records` are all of the level: while any of them waits for its first token, the engine may be busy with its prompt,
     and then every request that is decoding stands still.
+
+    An answer ends inside a cycle, and nobody gets the other tokens of it. So each is cut at the first chunk after which
+    less than a whole cycle of tokens is left: such a first passage has as many tokens for its cycles as an endless
+    answer (Wald's equation), while leaving out just the last chunk would favour short cycles (the inspection paradox).
     """
     waits = _Waits(records)
+    most = max((len(record.spec_correct_drafts_histogram) for record in records), default=0)
     found: list[Share] = []
     for record in records:
         first = bisect_left(record.chunks, steady_s[0], key=_time)
-        inside = record.chunks[first : bisect_right(record.chunks, steady_s[1], key=_time)]
+        last = bisect_right(record.chunks, steady_s[1], key=_time)
+        inside = record.chunks[first : min(last, _whole_cycles(record.chunks, most))]
         if not record.completed or len(inside) < 2 or inside[-1][0] <= inside[0][0]:
             continue
         times, tokens = np.array(inside, dtype=np.float64).T
@@ -73,8 +82,17 @@ def shares(records: Sequence[RequestRecord], steady_s: tuple[float, float]) -> l
     return found
 
 
+def _whole_cycles(chunks: Chunks, most: int) -> int:
+    """How many chunks to keep so that none was cut short, where a cycle gives `most` tokens at most."""
+    return bisect_left(chunks, chunks[-1][1] - most + 1, key=_tokens) + 1 if most and chunks else len(chunks)
+
+
 def _time(chunk: tuple[float, int]) -> float:
     return chunk[0]
+
+
+def _tokens(chunk: tuple[float, int]) -> int:
+    return chunk[1]
 
 
 class _Waits:

@@ -22,7 +22,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Literal
 
-from spectune.analysis.best_baseline import best_of
+from spectune.analysis.best_baseline import Seen, best_of
 from spectune.analysis.comparison import Comparison, LaunchSpeed, compare, known, mean_log
 from spectune.analysis.launch_noise import LaunchNoise
 
@@ -61,7 +61,11 @@ class Judgement:
 
 
 def judge(
-    level: str, launches: Sequence[LaunchSpeed], noise: LaunchNoise, confirmed: AbstractSet[str] = _NEVER
+    level: str,
+    launches: Sequence[LaunchSpeed],
+    noise: LaunchNoise,
+    confirmed: AbstractSet[str] = _NEVER,
+    earlier: Sequence[LaunchSpeed] = (),
 ) -> Judgement:
     """Decide by one figure.
 
@@ -70,10 +74,9 @@ def judge(
         launches: All launches that may be compared, baselines and candidates.
         noise: Launch noise of this figure.
         confirmed: Ids of configurations whose launches here were all made after they had been picked.
+        earlier: Launches of those made before: they say only how the baselines differ from each other.
     """
-    groups: dict[str, list[LaunchSpeed]] = {}
-    for launch in launches:
-        groups.setdefault(launch.candidate_id, []).append(launch)
+    groups = _by_candidate(launches)
     plain = [group for group in groups.values() if not group[0].speculates]
     baselines = _deciding(plain, confirmed)
     candidates = [group for group in groups.values() if group[0].speculates]
@@ -86,7 +89,10 @@ def judge(
         return Judgement(level, "undecided", baseline_id, math.inf, (), words)
     best = None
     if baseline_id in confirmed:
-        best = best_of(known(baseline, noise), [known(group, noise) for group in plain if group is not baseline])
+        again = {group[0].candidate_id: known(group, noise) for group in plain if group[0].candidate_id in confirmed}
+        once = {group[0].candidate_id: known(group, noise) for group in plain if group[0].candidate_id not in again}
+        once |= {name: known(group, noise) for name, group in _by_candidate(earlier).items() if name in again}
+        best = best_of([Seen(once.get(name), again.get(name)) for name in dict.fromkeys((*again, *once))])
     deciding = {group[0].candidate_id for group in _deciding(candidates, confirmed)}
     compared = [
         compare(
@@ -105,6 +111,13 @@ def judge(
     recommended = top.candidate_id if decision == "speculation" else baseline_id
     words = _words(level, decision, top)
     return Judgement(level, decision, recommended, top.detectable_effect, tuple(compared), words)
+
+
+def _by_candidate(launches: Sequence[LaunchSpeed]) -> dict[str, list[LaunchSpeed]]:
+    groups: dict[str, list[LaunchSpeed]] = {}
+    for launch in launches:
+        groups.setdefault(launch.candidate_id, []).append(launch)
+    return groups
 
 
 def _deciding(groups: Sequence[list[LaunchSpeed]], confirmed: AbstractSet[str]) -> list[list[LaunchSpeed]]:

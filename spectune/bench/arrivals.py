@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -48,6 +49,21 @@ class ClosedLoop:
     def due(self) -> Iterator[float | None]:
         """No request has a time of its own."""
         return itertools.repeat(None)
+
+
+def first_answer(slot: int, slots: int, output_tokens: int) -> int:
+    """How long the first answer in a slot of a closed loop may be, so that from then on answers end one by one.
+
+    Answers that begin together and are equally long would go on ending together. Without speculation they would do so
+    for ever, and no answer would stand still for another's prompt; with speculation they soon would not, and nearly all
+    would. Users who come and go wait for each other's prompts with both.
+
+    Args:
+        slot: Which one, from 0.
+        slots: How many there are.
+        output_tokens: Length of an answer.
+    """
+    return max(2, math.ceil(output_tokens * (slot + 1) / slots))
 
 
 @dataclass(frozen=True, slots=True)

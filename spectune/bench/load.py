@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import time
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Literal
 
+from spectune.bench.arrivals import first_answer
 from spectune.bench.client import GenerateClient
 from spectune.bench.course import TICK_S, Course, GiveUp, been_through
 from spectune.bench.exchange import Exchange
@@ -108,12 +110,22 @@ class _Level:
             if prompt is None:
                 self._exhausted = True
                 return
-            exchange = Exchange(prompt, self._origin, due_s)
-            if len(self._first) < self._plan.arrivals.most_in_flight:
+            first = len(self._first) < self._plan.arrivals.most_in_flight
+            exchange = Exchange(self._shortened(prompt) if first else prompt, self._origin, due_s)
+            if first:
                 self._first.append(exchange)
             request = asyncio.create_task(self._request(exchange))
             self._requests[request] = exchange
             request.add_done_callback(self._ended)
+
+    def _shortened(self, prompt: TokenizedPrompt) -> TokenizedPrompt:
+        """Let the next slot of a closed loop begin with a part of its answer."""
+        arrivals = self._plan.arrivals
+        if arrivals.open:
+            return prompt
+        whole = prompt.prompt.output_tokens or self._plan.sampling.output_tokens
+        part = first_answer(len(self._first), arrivals.most_in_flight, whole)
+        return dataclasses.replace(prompt, prompt=dataclasses.replace(prompt.prompt, output_tokens=part))
 
     async def _request(self, exchange: Exchange) -> None:
         if exchange.due_s is not None:

@@ -9,13 +9,18 @@ from spectune.analysis.estimate import Estimate
 from spectune.analysis.launch_noise import launch_noise
 from spectune.analysis.measurement import LevelMeasurement
 from spectune.bench.course import GiveUp, Highest
-from spectune.search.records import TrialRecord
+from spectune.search.records import Role, Step, TrialRecord
 from spectune.search.values import keeps_bounds, measured_values
 from spectune.space import Objective, SearchSpace
 
 SURE = 2.0
 """Standard deviations of the difference of two launches by which the other one must be better: above 95 %, because the
 best of many launches was also the luckiest."""
+
+
+def may_end(step: Step, space: SearchSpace, records: Sequence[TrialRecord]) -> Dominated | None:
+    """Return what may end a launch early; None for baselines and finalists, which are measured in full."""
+    return Dominated(space, records) if step.role is Role.SEARCH and step.candidate.speculative else None
 
 
 class Dominated:

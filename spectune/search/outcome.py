@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spectune.analysis.comparison import Comparison
+from spectune.analysis.launch_noise import LaunchNoise
 from spectune.analysis.pareto import pareto_set
 from spectune.analysis.verdict import Judgement, judge
 from spectune.search.records import Role, TrialRecord
-from spectune.search.speeds import by_candidate, of_level, of_objective, speeds, together
+from spectune.search.speeds import Speed, by_candidate, of_level, of_objective, speeds, together
 from spectune.search.timeline import Timeline, noise_of, timeline
 from spectune.search.values import directions, keeps_bounds, measured_values, score
 from spectune.space import Candidate, SearchSpace
@@ -58,23 +59,25 @@ def weigh(records: Sequence[TrialRecord], space: SearchSpace) -> Evidence:
     """Decide what the launches of a study say."""
     line = timeline(records, space)
     usable = unbiased(line.launches)
+    earlier = [r for r in line.launches if r.role is not Role.CONFIRM]
     groups = by_candidate(usable)
     kept = [record for record in usable if keeps_bounds(groups[record.candidate], space)]
     confirmed = frozenset(r.candidate.candidate_id for r in usable if r.role is Role.CONFIRM)
-    first = space.objectives[0].level
-    overall = judge(
-        space.objectives[0].name if len(space.objectives) == 1 else TOGETHER,
-        speeds(kept, together(space), first, space), line.noise, confirmed,
-    )  # fmt: skip
+
+    def judged(name: str, among: Sequence[TrialRecord], speed: Speed, level: str, noise: LaunchNoise) -> Judgement:
+        before = speeds(earlier, speed, level, space)
+        return judge(name, speeds(among, speed, level, space), noise, confirmed, before)
+
+    name = space.objectives[0].name if len(space.objectives) == 1 else TOGETHER
+    overall = judged(name, kept, together(space), space.objectives[0].level, line.noise)
     parts = []
     for objective in space.objectives:
         speed = of_objective(objective)
-        noise = noise_of(line.launches, speed)
-        parts.append(judge(objective.name, speeds(kept, speed, objective.level, space), noise, confirmed))
-    by_level = []
-    for name in space.workload.level_names:
-        noise = noise_of(line.launches, of_level(name))
-        by_level.append(judge(name, speeds(usable, of_level(name), name, space), noise, confirmed))
+        parts.append(judged(objective.name, kept, speed, objective.level, noise_of(line.launches, speed)))
+    by_level = [
+        judged(level, usable, of_level(level), level, noise_of(line.launches, of_level(level)))
+        for level in space.workload.level_names
+    ]
     return Evidence(
         line=line,
         records=usable,

@@ -140,7 +140,8 @@ def _exhausted(records: Sequence[TrialRecord], space: SearchSpace, proposer: Pro
 
 def _search_over(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> bool:
     """Whether what remains of the budget is needed to confirm the finalists; a budget that is raised is searched on."""
-    needed = kept_for_confirmation(space) - _state(records, space, proposer).done
+    begun = any(record.role is Role.CONFIRM for record in records)
+    needed = kept_for_confirmation(space) - (_state(records, space, proposer).done if begun else 0)
     return needed > 0 and needed_from_now(records, space, needed)
 
 

@@ -18,10 +18,10 @@ Speed = Callable[[TrialRecord], Estimate | None]
 
 def together(space: SearchSpace) -> Speed:
     """Return what verdicts rest on: the geometric mean of the objectives, as the search ranks by it."""
-    parts = [of_objective(objective) for objective in space.objectives]
+    parts = [(objective.level, of_objective(objective)) for objective in space.objectives]
 
     def speed(record: TrialRecord) -> Estimate | None:
-        found = [value for part in parts if (value := part(record)) is not None and value.est > 0.0]
+        found = [(level, value) for level, part in parts if (value := part(record)) is not None and value.est > 0.0]
         return _geometric_mean(found) if len(found) == len(parts) else None
 
     return speed
@@ -114,8 +114,15 @@ def by_candidate(records: Iterable[TrialRecord]) -> dict[Candidate, list[TrialRe
     return groups
 
 
-def _geometric_mean(estimates: Sequence[Estimate]) -> Estimate:
-    """Of independent figures: ln of the mean has Σ variances / k²."""
-    mean = math.exp(math.fsum(math.log(e.est) for e in estimates) / len(estimates))
-    spread = 1.96 * math.sqrt(math.fsum(map(within_launch_variance, estimates))) / len(estimates)
+def _geometric_mean(estimates: Sequence[tuple[str, Estimate]]) -> Estimate:
+    """Of figures by the level they were measured at.
+
+    Those of one level are figures of the same requests, so their errors are taken to be the same error and add up;
+    those of different levels are independent: ln of the mean has Σ (Σ deviations of a level)² / k².
+    """
+    deviations: dict[str, float] = {}
+    for level, estimate in estimates:
+        deviations[level] = deviations.get(level, 0.0) + math.sqrt(within_launch_variance(estimate))
+    mean = math.exp(math.fsum(math.log(estimate.est) for _, estimate in estimates) / len(estimates))
+    spread = 1.96 * math.hypot(*deviations.values()) / len(estimates)
     return Estimate(mean, mean * math.exp(-spread), mean * math.exp(spread))

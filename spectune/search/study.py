@@ -14,14 +14,14 @@ from spectune.engines.simulated.engine import SimulatedEngine
 from spectune.search.budget import spent_s
 from spectune.search.canary import SAMPLED, Canaries
 from spectune.search.canary import SEED as CANARY_SEED
-from spectune.search.dominated import Dominated
+from spectune.search.dominated import may_end
 from spectune.search.feed import PromptFeed
 from spectune.search.folder import StudyFolder
 from spectune.search.ledger import Ledger
 from spectune.search.plan import Stop, next_step
 from spectune.search.proposals import Proposer
 from spectune.search.prospect import progress, prospect
-from spectune.search.records import Role, TrialRecord
+from spectune.search.records import TrialRecord
 from spectune.search.samplers import GUIDED
 from spectune.search.siblings import remarks
 from spectune.search.traffic import open_prompts, summary
@@ -91,8 +91,7 @@ async def run_study(
         while not isinstance(step, Stop):
             watcher.launching(step)
             occasion = Occasion(len(records), spent_s(records) / 3600, folder.root)
-            searched = step.role is Role.SEARCH and step.candidate.speculative
-            dominated = Dominated(space, records) if searched else None  # baselines and finalists are measured in full
+            dominated = may_end(step, space, records)
             trial = Trial(step, folder.open_trial(step), space, engine, feed, canaries, watcher, occasion, dominated)
             ledger.begin(step)
             record = await trial.run()

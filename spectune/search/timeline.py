@@ -67,13 +67,15 @@ def timeline(records: Sequence[TrialRecord], space: SearchSpace) -> Timeline:
     repeats = _repeats(since, speed, hours)
     drift = find_drift(repeats)
     corrected = drift is not None and drift.shown
+    doubts = [0.0] * len(since)
     if drift is not None and corrected:
-        now = hours[since[-1].trial]
-        since = [_scaled(r, math.exp(drift.per_hour.est * (now - hours[r.trial]))) for r in since]
+        ages = [hours[since[-1].trial] - hours[record.trial] for record in since]
+        since = [_scaled(record, drift.factor(age)) for record, age in zip(since, ages, strict=True)]
+        doubts = [drift.doubt(age) for age in ages]
     noise = noise_of(since, speed, fitted=int(corrected))
     surprised = bool(repeats) and repeats[-1].trial == records[-1].trial and records[-1].role is Role.DRIFT
     return Timeline(
-        launches=tuple(since),
+        launches=tuple(_scaled(record, 1.0, doubt) for record, doubt in zip(since, doubts, strict=True)),
         before=tuple(before),
         drift=drift,
         jumps=tuple(jumps),
@@ -122,13 +124,15 @@ def _repeats(records: Sequence[TrialRecord], speed: Speed, hours: dict[int, floa
     return [Repeat(r.trial, r.candidate.candidate_id, hours[r.trial], math.log(value.est)) for r, value in found]
 
 
-def _scaled(record: TrialRecord, factor: float) -> TrialRecord:
-    """Return a launch as it would be on a machine that is `factor` times as fast."""
-    return dataclasses.replace(record, levels=tuple(_level(level, factor) for level in record.levels))
+def _scaled(record: TrialRecord, factor: float, doubt: float = 0.0) -> TrialRecord:
+    """Return a launch as it would be on a machine that is `factor` times as fast, give or take a half-width of ln."""
+    if (factor, doubt) == (1.0, 0.0):
+        return record
+    return dataclasses.replace(record, levels=tuple(_level(level, factor, doubt) for level in record.levels))
 
 
-def _level(level: LevelMeasurement, factor: float) -> LevelMeasurement:
-    estimates = {name: getattr(level, name).scaled(factor) for name in _FASTER}
-    estimates["cycle_ms"] = level.cycle_ms.scaled(1.0 / factor)
+def _level(level: LevelMeasurement, factor: float, doubt: float) -> LevelMeasurement:
+    estimates = {name: getattr(level, name).scaled(factor).blurred(doubt) for name in _FASTER}
+    estimates["cycle_ms"] = level.cycle_ms.scaled(1.0 / factor).blurred(doubt)
     times = {name: getattr(level, name) / factor for name in _SLOWER if name != "cycle_ms"}
     return dataclasses.replace(level, **estimates, **times)

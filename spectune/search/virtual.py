@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
+from spectune.bench.arrivals import first_answer
 from spectune.bench.canary import OUTPUT_TOKENS, Answer
 from spectune.bench.course import GiveUp
 from spectune.bench.level import LevelPlan, LevelRun, StopReason
@@ -230,12 +231,14 @@ def _error_of(failure: Failure, patience_s: float) -> str:
 
 
 def _loop(plan: LevelPlan, sample: list[TokenizedPrompt], requests: int) -> ClosedLoop:
+    slots, output_tokens = plan.arrivals.most_in_flight, max(2, plan.sampling.output_tokens)
     return ClosedLoop(
-        concurrency=plan.arrivals.most_in_flight,
+        concurrency=slots,
         requests=requests,
         prompt_tokens=_mean_length(sample),
-        output_tokens=max(2, plan.sampling.output_tokens),
+        output_tokens=output_tokens,
         classes=tuple(prompt.prompt.prompt_class for prompt in sample),
+        first_outputs=tuple(first_answer(slot, slots, output_tokens) for slot in range(slots)),
     )
 
 

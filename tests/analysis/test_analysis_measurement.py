@@ -51,6 +51,24 @@ def test_intervals_of_the_decode_speed_cover_the_truth():
     assert sum(e.lo <= truth <= e.hi for e in found) >= 88
 
 
+def test_answers_that_end_inside_a_cycle_are_as_fast_as_endless_ones():
+    rng, records = random.Random(2), []
+    for number in range(3000):
+        chunks, histogram = [(0.0, 1)], [0] * 4
+        while chunks[-1][1] < 64:
+            correct = next((depth for depth in range(3) if rng.random() > 0.7), 3)
+            histogram[correct] += 1
+            chunks.append((len(chunks) * 0.02, min(64, chunks[-1][1] + 1 + correct)))
+        chunks = [(number + time, tokens) for time, tokens in chunks]
+        counts = {"verifies": len(chunks) - 1, "correct": sum(i * n for i, n in enumerate(histogram))}
+        records.append(made_record(chunks=tuple(chunks), histogram=tuple(histogram), sent_s=number, **counts))
+    found = measure_level("c1", records, (0.0, 3000.0))
+    assert found.decode_speed.est == pytest.approx((1 + 0.7 + 0.7**2 + 0.7**3) / 0.02, rel=0.004)
+    assert found.cycle_ms.est == pytest.approx(20.0, rel=0.002)
+    tokens, seconds = (sum(r.chunks[-1][i] - r.chunks[0][i] for r in records) for i in (1, 0))
+    assert tokens / seconds < 0.985 * found.decode_speed.est
+
+
 def test_without_speculation_the_accept_length_is_exactly_one():
     found = measure_level("c4", level(steps=0), (2.0, 38.0))
     assert (found.accept_length.lo, found.accept_length.hi) == (1.0, 1.0)

@@ -135,9 +135,22 @@ def test_what_is_seen_within_a_launch_is_not_counted_as_noise_between_launches()
 
 
 def test_parameters_fitted_to_the_repeats_cost_degrees_of_freedom():
-    repeats = [[Estimate.exactly(100.0), Estimate.exactly(103.0), Estimate.exactly(101.0)]]
-    assert launch_noise(repeats, fitted=1).dof == launch_noise(repeats).dof - 1
-    assert "assumed" in launch_noise(repeats, fitted=2).source
+    repeats = [[Estimate.exactly(100.0 + n % 3) for n in range(6)]]
+    assert (launch_noise(repeats).dof, launch_noise(repeats, fitted=1).dof) == (5, 4)
+    assert "assumed" not in launch_noise(repeats, fitted=1).source
+    assert "assumed" in launch_noise(repeats, fitted=4).source
+    assert launch_noise(repeats, fitted=5).dof == 3
+
+
+@pytest.mark.parametrize("noise", [0.015, 0.03])
+def test_intervals_hold_the_truth_whatever_the_noise_of_the_machine(noise):
+    rng, held = random.Random(7), 0
+    for _ in range(1000):
+        launches = [launch("base", 100 * math.exp(rng.gauss(0, noise)), width=1e-6) for _ in range(4)]
+        launches += [launch("eagle", 110 * math.exp(rng.gauss(0, noise)), 2, width=1e-6) for _ in range(3)]
+        speedup = decide(launches, {"base", "eagle"}).comparisons[0].speedup
+        held += speedup.lo <= 1.1 <= speedup.hi
+    assert 0.93 <= held / 1000 <= 0.97
 
 
 def test_no_gain_is_rarely_called_one_among_many_candidates():

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectune.bench.arrivals import ClosedLoop, Poisson, Trace
+from spectune.bench.arrivals import ClosedLoop, Poisson, Trace, first_answer
 
 rates = st.floats(0.01, 1000)
 
@@ -43,6 +43,16 @@ def test_a_trace_keeps_its_gaps_and_starts_over_after_a_mean_gap(times, speed):
     assert [time * speed for time in first] == pytest.approx([time - times[0] for time in times], abs=1e-3)
     assert [b - a for a, b in pairwise(second)] == pytest.approx([b - a for a, b in pairwise(first)], abs=1e-3)
     assert second[0] == pytest.approx(len(times) / trace.rate)
+
+
+@given(st.integers(1, 300), st.integers(2, 2000))
+def test_first_answers_of_a_closed_loop_end_one_by_one(slots, output_tokens):
+    firsts = [first_answer(slot, slots, output_tokens) for slot in range(slots)]
+    assert firsts == sorted(firsts)
+    assert (firsts[-1], min(firsts) >= 2) == (output_tokens, True)
+    if output_tokens >= 2 * slots:
+        gaps = [later - earlier for earlier, later in pairwise([0, *firsts])]
+        assert max(gaps) - min(gaps) <= 1
 
 
 def test_a_closed_loop_has_no_times_of_its_own():

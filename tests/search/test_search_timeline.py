@@ -54,6 +54,16 @@ def test_a_drift_is_taken_out_of_every_figure() -> None:
     assert weigh(records, speed_only()).verdict.overall.comparisons[0].speedup.est == pytest.approx(1.2)
 
 
+def test_what_is_not_known_of_the_drift_widens_the_more_the_older_a_launch_is() -> None:
+    records = study([0.99**n for n in range(12)], noise=0.002)
+    line = timeline(records, speed_only())
+    widths = [launch.levels[0].decode_speed.relative_half_width for launch in line.launches]
+    measured = [launch.levels[0].decode_speed.relative_half_width for launch in records]
+    assert widths[-1] == pytest.approx(measured[-1])
+    assert all(wide > narrow for wide, narrow in zip(widths[:-1], measured[:-1], strict=True))
+    assert widths[0] > widths[6]
+
+
 def test_only_what_came_after_a_jump_is_compared() -> None:
     records = study([1.0] * 6 + [0.8] * 4, noise=0.002)
     line = timeline(records, speed_only())

@@ -28,6 +28,7 @@ class ClosedLoop:
         requests: Requests in all.
         prompt_tokens: Of every request.
         output_tokens: Of every request, at least 2.
+        first_outputs: Of the first requests, where they have fewer; at least 2 each.
         classes: Classes of the prompts, taken in turn; none without.
     """
 
@@ -36,10 +37,21 @@ class ClosedLoop:
     prompt_tokens: int
     output_tokens: int
     classes: tuple[str, ...] = ()
+    first_outputs: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         assert min(self.concurrency, self.requests, self.prompt_tokens) >= 1
-        assert self.output_tokens >= 2, "the first token comes from the prefill, so one token would take no cycle"
+        shortest = min((*self.first_outputs, self.output_tokens))
+        assert shortest >= 2, "the first token comes from the prefill, so one token would take no cycle"
+        assert max((*self.first_outputs, 2)) <= self.output_tokens, "only less than the others"
+
+    @property
+    def outputs(self) -> Integers:
+        """Tokens of each request."""
+        outputs = np.full(self.requests, self.output_tokens)
+        firsts = self.first_outputs[: self.requests]
+        outputs[: len(firsts)] = firsts
+        return outputs
 
 
 class VirtualEngine:
@@ -78,9 +90,10 @@ class VirtualEngine:
         if tokens > self.launch.kv_tokens:
             raise SpectuneError(f"a request of {tokens} tokens exceeds the KV cache of {self.launch.kv_tokens} tokens")
         first = self._served
+        outputs = loop.outputs
         correct = self._correct_drafts(loop, first)
         emitted = 1 + np.cumsum(correct + 1, axis=1)
-        cycles = np.argmax(emitted >= loop.output_tokens, axis=1) + 1
+        cycles = np.argmax(emitted >= outputs[:, None], axis=1) + 1
         aborted = self._aborted(first, loop.requests)
         cycles[aborted] = 1
         starts = _starts(cycles, self.launch.running(loop.concurrency, tokens))
@@ -99,7 +112,7 @@ class VirtualEngine:
             starts=starts,
             cycles=cycles,
             correct=correct,
-            emitted=np.minimum(emitted, loop.output_tokens),
+            emitted=np.minimum(emitted, outputs[:, None]),
             aborted=aborted,
         )
 

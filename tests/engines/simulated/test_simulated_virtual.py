@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from simulated_samples import a_launch, a_profile, a_setup
 
+from spectune.analysis.measure import measure_level
 from spectune.engines.simulated.launch import SimulatedLaunch
 from spectune.engines.simulated.prediction import predict
 from spectune.engines.simulated.profile_schema import Noise
@@ -29,6 +30,23 @@ def test_without_noise_it_is_the_prediction() -> None:
     assert level.accept_length == pytest.approx(predicted.accept_length, rel=0.01)
     assert level.cycle_ms == pytest.approx(predicted.cycle_ms, rel=0.01)
     assert level.output_throughput == pytest.approx(predicted.output_throughput, rel=0.06)  # prefills take their time
+
+
+@pytest.mark.parametrize("steps", [0, 3])
+def test_whoever_speculates_or_not_waits_for_the_prompts_of_others(steps: int) -> None:
+    launch = a_launch(a_setup(steps))
+    level = VirtualEngine(launch).serve(ClosedLoop(4, 400, 200, 300, (), (75, 150, 225, 300)))
+    cycle_ms = predict(launch, 4, 350).cycle_ms
+    waits_ms = 3 * launch.prefill_ms(200)  # of the other three, once in every answer
+    measured = measure_level("c4", level.requests(), (5.0, float(level.request_ends_s.max()) - 5.0))
+    cycles = 299 / measured.accept_length.est
+    assert measured.cycle_ms.est == pytest.approx(cycle_ms + waits_ms / cycles, rel=0.002)
+
+
+def test_answers_that_begin_together_go_on_ending_together() -> None:
+    ends = VirtualEngine(a_launch()).serve(ClosedLoop(4, 40, 200, 300)).request_ends_s
+    apart = VirtualEngine(a_launch()).serve(ClosedLoop(4, 40, 200, 300, (), (75, 150, 225, 300))).request_ends_s
+    assert (len(set(ends.tolist())), len(set(apart.tolist()))) == (10, 40)
 
 
 def test_a_single_stream_by_hand() -> None:
