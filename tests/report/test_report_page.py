@@ -170,8 +170,8 @@ def test_drift_jumps_and_noise_are_told(tmp_path):
     assert "The same configuration again" in text
 
 
-def test_effects_are_shown_when_the_study_knows_any(page, tmp_path):
-    assert "What each parameter does" not in page.text
+def test_effects_are_shown_when_the_study_knows_any(tmp_path):
+    assert "What each parameter does" not in page_of(tmp_path, lively(), effects=[]).text
     unknown = EFFECT | {"value": 32, "says": "unknown: never varied"}
     shown = page_of(tmp_path, lively(), effects=[EFFECT, unknown])
     assert "page-size: 16 instead of 1" in shown.text

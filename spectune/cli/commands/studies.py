@@ -128,7 +128,7 @@ def compare(
     raise typer.Exit(compare_two(before, after, as_json=json_output))
 
 
-@app.command(short_help="Launch an exported file again: does it still hold?")
+@app.command(short_help="Launch an exported file again, to see whether it still holds.")
 def check(
     launch: Annotated[Path, typer.Argument(metavar="FILE", help="A launch-NAME.sh that spectune exported.")],
     space: Annotated[
