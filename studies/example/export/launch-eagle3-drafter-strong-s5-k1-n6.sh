@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# EAGLE3 strong 5,1,6 (written by spectune)
+# study example, trial 1, 2026-11-30T00:18:22+00:00, SGLang 0.5.23 on the CPU reference runtime
+# measured on the CPU reference runtime: these figures say nothing about a GPU
+# measured mean over trials 1, with 95 % intervals where known:
+# c1: decode speed 663.7 tok/s [638.9, 688.1], output throughput 635.1 tok/s [599.5, 670.7], accept length 4.57 [4.42, 4.71]
+# c8: decode speed 418.5 tok/s [410.6, 426.1], output throughput 3190.1 tok/s [3057.2, 3322.9], accept length 4.51 [4.43, 4.59]
+# needs the folder /opt/spectune/engines/cpu-reference/content-49e96bf731ff/models/target (model-path)
+# needs the folder /opt/spectune/engines/cpu-reference/content-49e96bf731ff/models/drafter-strong (speculative-draft-model-path)
+# HOST and PORT choose the address, 127.0.0.1:30000 otherwise; more arguments are passed on
+set -euo pipefail
+
+set -- --host "${HOST:-127.0.0.1}" --port "${PORT:-30000}" "$@"
+export HF_HUB_OFFLINE=1
+export OMP_NUM_THREADS=1
+export PYTHONPATH=/opt/spectune/engines/cpu-reference/content-49e96bf731ff/overlay
+export SGLANG_USE_CPU_ENGINE=1
+export TOKENIZERS_PARALLELISM=false
+export TORCHDYNAMO_DISABLE=1
+
+exec /opt/spectune/engines/cpu-reference/venv/bin/python -m sglang.launch_server \
+  --model-path /opt/spectune/engines/cpu-reference/content-49e96bf731ff/models/target \
+  --attention-backend intel_amx \
+  --device cpu \
+  --max-running-requests 16 \
+  --max-total-tokens 16384 \
+  --mem-fraction-static 0.1 \
+  --speculative-algorithm EAGLE3 \
+  --speculative-draft-model-path /opt/spectune/engines/cpu-reference/content-49e96bf731ff/models/drafter-strong \
+  --speculative-eagle-topk 1 \
+  --speculative-num-draft-tokens 6 \
+  --speculative-num-steps 5 \
+  "$@"

@@ -1,0 +1,2 @@
+#!/usr/bin/env bash
+exec env HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 PYTHONPATH=/opt/spectune/engines/cpu-reference/content-49e96bf731ff/overlay SGLANG_USE_CPU_ENGINE=1 TOKENIZERS_PARALLELISM=false TORCHDYNAMO_DISABLE=1 /opt/spectune/engines/cpu-reference/venv/bin/python -m sglang.launch_server --model-path /opt/spectune/engines/cpu-reference/content-49e96bf731ff/models/target --attention-backend intel_amx --device cpu --host 127.0.0.1 --max-running-requests 16 --max-total-tokens 16384 --mem-fraction-static 0.1 --nccl-port 21900 --port 21800
