@@ -63,6 +63,13 @@ class Estimate:
         lo, hi = math.exp(-math.hypot(down, half_width)), math.exp(min(math.hypot(up, half_width), _FAR))
         return Estimate(self.est, self.est * lo, self.est * hi)
 
+    @property
+    def words(self) -> str:
+        """The figure and its interval, as people read them."""
+        if not (math.isfinite(self.lo) and math.isfinite(self.hi)):
+            return f"{self.est:.2f} (not known how exactly)"
+        return f"{self.est:.2f} ({self.lo:.2f}–{self.hi:.2f})"
+
     def to_json(self) -> list[float | None]:
         """`[est, lo, hi]`, an unknown end as null."""
         return [self.est, *(end if math.isfinite(end) else None for end in (self.lo, self.hi))]

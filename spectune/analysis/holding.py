@@ -29,19 +29,25 @@ class Held:
 
     @property
     def outcome(self) -> Outcome:
-        """The worst first: speculation that costs speed, another machine, another launch."""
-        if self.speculates and self.speedup is not None and self.speedup.verdict == "loses":
+        """The worst first: speculation that has come to cost speed, another machine, another launch."""
+        machine = changed(self.launch if self.baseline is None else self.baseline)
+        if self._loses and (machine or changed(self.launch)):
             return "below_break_even"
-        if changed(self.launch if self.baseline is None else self.baseline):
+        if machine:
             return "machine_changed"
         return "launch_changed" if changed(self.launch) else "holds"
+
+    @property
+    def _loses(self) -> bool:
+        return self.speculates and self.speedup is not None and self.speedup.verdict == "loses"
 
     @property
     def words(self) -> str:
         """The outcome with its figures."""
         now = change_words(self.launch)
         if self.outcome == "holds":
-            return f"still holds: {now}"
+            loses = "; as then, it is slower than the baseline" if self._loses else ""
+            return f"still holds: {now}{loses}"
         if self.baseline is None or self.speedup is None:
             return f"machine changed: the launch, which is the best baseline itself, is {now}"
         before = change_words(self.baseline)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from spectune.analysis.estimate import Estimate
 from spectune.analysis.why import BreakEvenOfStudy, BreakEvenRow, CycleParts, Training, Waterfall, WhatIf
 from spectune.cli.terminal import OUT
 
@@ -42,7 +41,7 @@ def print_training(trained: Training) -> None:
     """Print what more training samples would do, and what they cost."""
     _heading("With more training", "accept")
     for samples, length in trained.curve[::4]:
-        OUT.print(f"{f'{samples:,} samples':<76}{_interval(length):>24}", markup=False)
+        OUT.print(f"{f'{samples:,} samples':<76}{length.words:>24}", markup=False)
     for sentence in trained.words:
         OUT.print(sentence, markup=False, soft_wrap=True)
 
@@ -72,10 +71,10 @@ def _row(row: BreakEvenRow) -> str:
     bound = "" if row.bound is None else str(row.bound)
     speedup = f"{row.speedup.est:.2f}"
     if row.prompt_class is not None:
-        return _line("", row.prompt_class, _interval(row.accept_length), "", bound, speedup, "", "", "", "", "")
-    even, cycle = _interval(row.break_even), f"{row.cycle_ms.est:.2f}"
+        return _line("", row.prompt_class, row.accept_length.words, "", bound, speedup, "", "", "", "", "")
+    even, cycle = row.break_even.words, f"{row.cycle_ms.est:.2f}"
     return _line(
-        row.level, "all", _interval(row.accept_length), even, bound, speedup, cycle, *_parts(row.parts), ""
+        row.level, "all", row.accept_length.words, even, bound, speedup, cycle, *_parts(row.parts), ""
     )  # fmt: skip
 
 
@@ -136,7 +135,3 @@ def _heading(title: str, *columns: str) -> None:
 
 def _line(*cells: str) -> str:
     return "".join(f"{cell:>{width}}" for cell, width in zip(cells, WIDTHS, strict=True))
-
-
-def _interval(figure: Estimate) -> str:
-    return f"{figure.est:.2f} ({figure.lo:.2f}–{figure.hi:.2f})"

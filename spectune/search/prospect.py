@@ -54,7 +54,8 @@ class Prospect:
         gpus = f", {self.gpu_hours:.2g} GPU-hours" if self.gpu_hours else ""
         pays = "" if self.pays is None else f"; speculation pays with a chance of {self.pays:.0%}"
         time = f"{self.hours:.1f} hours" if self.hours >= 1.0 else f"{60.0 * self.hours:.0f} min"
-        return f"about {self.launches} launches{most}, {time}{gpus}{pays}"
+        launches = "1 launch" if self.launches == 1 else f"{self.launches} launches"
+        return f"about {launches}{most}, {time}{gpus}{pays}"
 
     def to_json(self) -> dict[str, Any]:
         """Return it for other programs."""
@@ -150,5 +151,5 @@ def _rests_on(records: Sequence[TrialRecord], space: SearchSpace, proposer: Prop
     if proposer.warm_start is not None:
         lent = proposer.warm_start
         return f"the {len(lent.evidence)} launches of study {lent.study}; {cost}"
-    guess = f"; {USUAL_SEARCH} launches of search; drafters and cycles as they mostly are"
+    guess = f"; a search of up to {USUAL_SEARCH} launches; drafters and cycles as they mostly are"
     return f"guesses, since nothing was launched: {cost}{guess if proposer.sampler == GUIDED else ''}"

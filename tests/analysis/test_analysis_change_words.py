@@ -79,6 +79,12 @@ def test_each_outcome_in_its_words(now, outcome, words):
     assert words in one.words
 
 
+def test_what_never_paid_and_has_not_changed_holds():
+    one = held(80.0, 100.0, before=(80.0, 100.0))
+    assert one.outcome == "holds"
+    assert one.words.endswith("; as then, it is slower than the baseline")
+
+
 def test_a_baseline_that_is_checked_tells_of_the_machine():
     same, slower = (Held(change(100.0, now), None, None, speculates=False) for now in (100.0, 90.0))
     assert (same.outcome, slower.outcome) == ("holds", "machine_changed")

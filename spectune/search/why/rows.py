@@ -113,7 +113,7 @@ def _of_class(row: BreakEvenRow, name: str, length: Estimate) -> BreakEvenRow:
     """Return the row of one class: the engine verifies all classes in one batch, so cycle and break-even are theirs."""
     speedup = ratio(length, row.break_even)
     verdict: Pays = "pays" if speedup.lo > 1.0 else "loses" if speedup.hi < 1.0 else "unclear"
-    words = (f"{name} prompts: accept length {_interval(length)}: {_VERDICT[verdict]}",)
+    words = (f"{name} prompts: accept length {length.words}: {_VERDICT[verdict]}",)
     return replace(
         row, prompt_class=name, accept_length=length, speedup=speedup, verdict=verdict, decode_speed=None,
         engine_cycle_ms=None, parts=None, verify_alone=None, needed=(), contradictions=(), words=words,
@@ -122,8 +122,8 @@ def _of_class(row: BreakEvenRow, name: str, length: Estimate) -> BreakEvenRow:
 
 def _words(row: BreakEvenRow, parts: CycleParts) -> Iterator[str]:
     yield (
-        f"accept length {_interval(row.accept_length)}; break-even {row.baseline_tok_s:.3g} tok/s × "
-        f"{row.cycle_ms.est:.1f} ms = {_interval(row.break_even)}"
+        f"accept length {row.accept_length.words}; break-even {row.baseline_tok_s:.3g} tok/s × "
+        f"{row.cycle_ms.est:.1f} ms = {row.break_even.words}"
     )
     change = row.speedup.est - 1.0
     faster = "faster" if change > 0 else "slower"
@@ -145,10 +145,6 @@ def _split(parts: CycleParts) -> str:
     verify = "verify" if parts.host_ms is not None else "verify with host"
     rest = f", not explained {parts.unexplained_ms:+.1f} ms"
     return f"the cycle: draft {parts.draft_ms.est:.1f} ms, {verify} {parts.verify_ms.est:.1f} ms{host}{rest}"
-
-
-def _interval(figure: Estimate) -> str:
-    return f"{figure.est:.2f} ({figure.lo:.2f}–{figure.hi:.2f})"
 
 
 _VERDICT: dict[Pays, str] = {
