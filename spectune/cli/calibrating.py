@@ -34,9 +34,9 @@ def run_calibrate(study: str, *, output: Path | None, as_json: bool) -> int:
     write_whole(path, fitted.to_yaml())
     if as_json:
         print_json({
-            "schema": 1, "path": str(path), "launches": fitted.launches, "simulated": fitted.simulated,
-            "launch_sd": fitted.noise.launch_sd, "assumed": fitted.assumed, "errors": [one.to_json() for one in errors],
-            "not_left_out": alone,
+            "schema": 1, "study": fitted.study, "path": str(path), "launches": fitted.launches,
+            "simulated": fitted.simulated, "launch_sd": fitted.noise.launch_sd, "assumed": fitted.assumed,
+            "errors": [one.to_json() for one in errors], "not_left_out": alone,
         })  # fmt: skip
         return DONE
     origin = "SIMULATED launches" if fitted.simulated else "launches"
