@@ -76,5 +76,10 @@ def test_the_dashboard_opens_a_study_and_follows_it(folder: Path, dashboard: str
         [SPECTUNE, "search", "quickstart", "--engine", "simulated", "--virtual", "--trials", "11"],
         cwd=folder, capture_output=True, timeout=300, check=True,
     )  # fmt: skip
-    later = asked(f"{dashboard}/api/studies/{study['study_id']}?after=0")["trials"]
+    later: list[Any] = []
+    for _ in range(60):  # it looks at the database every few seconds
+        later = asked(f"{dashboard}/api/studies/{study['study_id']}?after=0")["trials"]
+        if len(later) > made:
+            break
+        time.sleep(1)
     assert len(later) > made
