@@ -14,23 +14,27 @@ from spectune.errors import SpectuneError
 
 
 def write_whole(path: Path, content: str | bytes, *, executable: bool = False) -> None:
-    """Write a file so that readers see the old content or the new one, also after a crash.
+    """Write a file so that readers see the old content or the new one, also after a crash; a link stays a link.
 
     Raises:
-        SpectuneError: When the disk is full, read-only or the folder is not writable; the old content is kept.
+        SpectuneError: When the disk is full, read-only or the folder is not writable; the old content is kept. When a
+            folder, device or pipe has that name: a file that took its place would break it for everybody.
     """
     if not path.name:
         raise SpectuneError(f"cannot write {path}: it does not name a file")
     data = content.encode("utf-8") if isinstance(content, str) else content
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    target = Path(os.path.realpath(path))
+    partial = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if target.exists() and not target.is_file():
+            raise SpectuneError(f"cannot write {path}: it is a folder, a device or a pipe; choose another name")
+        target.parent.mkdir(parents=True, exist_ok=True)
         with partial.open("wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
         partial.chmod(0o755 if executable else 0o644)
-        partial.replace(path)
+        partial.replace(target)
     except OSError as error:
         with contextlib.suppress(OSError):
             partial.unlink()

@@ -82,7 +82,7 @@ class Estimate:
             ValueError: If it is not three numbers in that order, the first of them known.
         """
         est, lo, hi = data if len(data) == 3 else (None, None, None)
-        if est is None:
+        if est is None or any(isinstance(end, bool) or not isinstance(end, int | float | None) for end in data):
             raise ValueError(f"an estimate must be [est, lo, hi], but got {data!r}")
         return cls(est, -math.inf if lo is None else lo, math.inf if hi is None else hi)
 

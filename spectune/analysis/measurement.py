@@ -6,8 +6,11 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any
 
 from spectune.analysis.estimate import Estimate
+from spectune.typed_json import require_types
 
 _ESTIMATES = ("accept_length", "cycle_ms", "decode_cycle_ms", "decode_speed", "output_throughput")
+_MOST = 1e12  # of anything; more is damage, and overflows further on
+_NEVER_ZERO = {"accept_length", "cycle_ms", "decode_cycle_ms"}
 _GROUPS = {"accept_length_by_class", "accept_length_by_context"}
 
 
@@ -94,7 +97,21 @@ class LevelMeasurement:
         for group in _GROUPS & known.keys():
             known[group] = {name: Estimate.from_json(value) for name, value in data[group].items()}
         known |= {"per_position": tuple(data["per_position"]), "notes": tuple(data["notes"])}
-        return cls(**known)
+        return require_types(cls(**known)).possible()
+
+    def possible(self) -> LevelMeasurement:
+        """Return itself if its figures can be.
+
+        Raises:
+            ValueError: A figure is negative or endless, or an accept length or a cycle is nothing.
+        """
+        figures = {name: getattr(self, name) for name in self.__slots__}
+        for name, value in figures.items():
+            figure = value.est if isinstance(value, Estimate) else value
+            least = 1e-12 if name in _NEVER_ZERO else 0
+            if isinstance(figure, int | float) and not least <= figure <= _MOST:
+                raise ValueError(f"{name} cannot be {figure:g}")
+        return self
 
 
 def _needed(entry: Field[Any]) -> bool:

@@ -15,8 +15,10 @@ from spectune.machine import Difference
 from spectune.search.reached import Reached
 from spectune.serving import Failure, FailureClass
 from spectune.space import Candidate
+from spectune.typed_json import require_types
 
 SCHEMA = 1
+LONGEST_S = 1e9
 REQUIRED_SECONDS = ("startup", "measuring", "shutdown", "total")
 
 
@@ -163,9 +165,8 @@ class TrialRecord:
             seconds["checking"] = _number(content["seconds"].get("checking", 0.0))
             failure = None
             if content["failure_class"] is not None:
-                failure = Failure(
-                    FailureClass(content["failure_class"]), content["failure_message"], content["failure_excerpt"]
-                )
+                words = content["failure_message"], content["failure_excerpt"]
+                failure = require_types(Failure(FailureClass(content["failure_class"]), *words))
             command = content["command"]
             return cls(
                 trial=_count(content["trial"]),
@@ -183,12 +184,16 @@ class TrialRecord:
                 ),
                 prompts_end=_count(content["prompts_end"]),
                 failure=failure,
-                suspect=tuple(Mismatch(**entry) for entry in content["suspect"]),
+                suspect=tuple(require_types(Mismatch(**entry)) for entry in content["suspect"]),
                 levels=tuple(LevelMeasurement.from_json(level) for level in content["levels"]),
-                environment_reached=tuple(Reached(**entry) for entry in content.get("environment_reached", ())),
+                environment_reached=tuple(
+                    require_types(Reached(**entry)) for entry in content.get("environment_reached", ())
+                ),
                 effective=_effective(content.get("effective", {})),
                 notes=tuple(map(_words, content.get("notes", ()))),
-                environment_changes=tuple(Difference(**entry) for entry in content.get("environment_changes", ())),
+                environment_changes=tuple(
+                    require_types(Difference(**entry)) for entry in content.get("environment_changes", ())
+                ),
             )
         except SpectuneError as error:
             raise SpectuneError(f"{source} is damaged: {error}; {REMEDY}") from None
@@ -200,10 +205,11 @@ def _effective(content: Mapping[str, Any]) -> Effective:
     if not content:  # written before it was kept
         return Effective()
     graphs = {_words(kind): tuple(map(_count, sizes)) for kind, sizes in content["graph_batches"].items()}
-    return Effective(
+    told = Effective(
         graphs, content["kv_tokens"], content["max_running_requests"], dict(content["backends"]),
         dict(content.get("nccl", {})),
     )  # fmt: skip
+    return require_types(told)
 
 
 def _count(value: Any) -> int:
@@ -215,6 +221,8 @@ def _count(value: Any) -> int:
 def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"a time must be a number, but got {value!r}")
+    if not 0 <= value <= LONGEST_S:
+        raise ValueError(f"a time cannot be {value:g} seconds")
     return float(value)
 
 

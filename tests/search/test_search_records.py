@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -104,6 +105,54 @@ def test_a_damaged_record_is_one_sentence_with_its_file(content: str, words: str
     assert str(path) in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("level", ["c1"]), ("n_requests", "8"), ("cycle_ms", None), ("decode_speed", "nan"), ("prompt_tokens", ""),
+        ("ttft_p95_ms", True), ("inter_chunk_ms", []), ("graph_used", {}), ("per_position", [0.5, "x"]),
+        ("requests_by_context", {"0-255": {}}), ("accept_length", [1.0, 2.0, 3.0]), ("notes", [1]),
+    ],
+)  # fmt: skip
+def test_a_figure_of_another_type_is_refused_where_it_is_read(name: str, value: object) -> None:
+    content = record(0, chain(3)).to_json()
+    content["levels"][0][name] = value
+    with pytest.raises(SpectuneError, match=r"result\.json is damaged .*but got"):
+        TrialRecord.from_json(content, "result.json")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("cycle_ms", [0.0, 0.0, 0.0]), ("accept_length", [0.0, None, None]), ("decode_speed", [-1.0, -2.0, -1.0]),
+     ("decode_speed", [1e200, 1e200, 1e200]), ("n_requests", -5), ("ttft_p95_ms", -1e9)],
+)  # fmt: skip
+def test_a_figure_that_cannot_be_is_refused_where_it_is_read(name: str, value: object) -> None:
+    content = record(0, chain(3)).to_json()
+    content["levels"][0][name] = value
+    with pytest.raises(SpectuneError, match=rf"result\.json is damaged .*{name} cannot be"):
+        TrialRecord.from_json(content, "result.json")
+
+
+def test_a_launch_takes_no_negative_time() -> None:
+    content = record(0, chain(3)).to_json()
+    content["seconds"]["total"] = -1e12
+    with pytest.raises(SpectuneError, match="a time cannot be"):
+        TrialRecord.from_json(content, "result.json")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("effective", {"graph_batches": {}, "kv_tokens": "", "max_running_requests": None, "backends": {}}),
+        ("environment_reached", [{"name": "A", "wanted": None, "workers": "<b>", "of": 1}]),
+        ("environment_changes", [{"field": "a", "before": 1, "after": 2, "matters": "no"}]),
+        ("suspect", [{"field": 1, "wanted": 1, "got": 2}]),
+    ],
+)
+def test_what_stands_beside_the_figures_has_its_type_too(name: str, value: object) -> None:
+    with pytest.raises(SpectuneError, match=r"result\.json is damaged .*must be"):
+        TrialRecord.from_json(record(0, chain(3)).to_json() | {name: value}, "result.json")
+
+
 def test_a_record_whose_candidate_was_edited_is_refused(tmp_path: Path) -> None:
     folder = StudyFolder(tmp_path)
     folder.write_result(record(0, chain(3)))
@@ -170,3 +219,22 @@ def test_a_disk_that_takes_no_more_keeps_the_old_file(tmp_path: Path) -> None:
     assert ran.stdout.startswith("SpectuneError cannot write")
     assert target.read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["result.json"]
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    real, link = tmp_path / "kept" / "real.html", tmp_path / "report.html"
+    link.symlink_to(real)
+    files.write_whole(link, "new")
+    assert link.is_symlink()
+    assert real.read_text() == "new"
+
+
+def test_nothing_takes_the_place_of_what_is_no_file(tmp_path: Path) -> None:
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    for path in (pipe, link, tmp_path):
+        with pytest.raises(SpectuneError, match="a folder, a device or a pipe"):
+            files.write_whole(path, "new")
+    assert pipe.is_fifo()
+    assert sorted(tmp_path.iterdir()) == [link, pipe]
