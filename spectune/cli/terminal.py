@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import sys
 import threading
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleRenderable, RenderHook
+from rich.text import Text
 
 from spectune.engines.sglang.printable import printable
 from spectune.files import json_bytes
@@ -18,11 +20,26 @@ SLOW_S = 2.0  # seconds without a word after which people wonder
 PIPE_WIDTH = 120  # characters; a pipe has no width of its own
 
 
+class _Tamed(RenderHook):
+    """Takes out of every text what a terminal would obey: names, notes and logs are other people's words."""
+
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        for text in renderables:
+            if isinstance(text, Text):  # letter for letter, so that its styles stay where they are
+                text.plain = "".join(map(_tame, text.plain))
+        return renderables
+
+
+def _tame(letter: str) -> str:
+    return letter if letter in "\n\t" or unicodedata.category(letter)[0] != "C" else "\N{REPLACEMENT CHARACTER}"
+
+
 def _console(*, stderr: bool) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="replace")  # a terminal without τ shows a question mark
     console = Console(stderr=stderr, highlight=False)
+    console.push_render_hook(_Tamed())
     if not console.is_terminal:
         console.width = PIPE_WIDTH
     return console
