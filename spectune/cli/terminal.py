@@ -34,11 +34,18 @@ def _tame(letter: str) -> str:
     return letter if letter in "\n\t" or unicodedata.category(letter)[0] != "C" else "\N{REPLACEMENT CHARACTER}"
 
 
+class _Console(Console):
+    """A console whose reader may leave, which is no failure: `| head` ends with the exit code of every command."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def _console(*, stderr: bool) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="replace")  # a terminal without τ shows a question mark
-    console = Console(stderr=stderr, highlight=False)
+    console = _Console(stderr=stderr, highlight=False)
     console.push_render_hook(_Tamed())
     if not console.is_terminal:
         console.width = PIPE_WIDTH

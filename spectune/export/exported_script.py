@@ -76,7 +76,7 @@ def read_exported(path: Path) -> ExportedScript:
         SpectuneError: It cannot be read, or is none.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_bytes().decode("utf-8")  # line ends as bash reads them
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text"
         raise SpectuneError(f"cannot read {path}: {reason}") from None
@@ -121,4 +121,4 @@ def _code(text: str) -> tuple[int, list[str]]:
 
 
 def _quoted(line: str | None) -> str:
-    return "nothing more" if line is None else repr(line.strip())
+    return "nothing more" if line is None else repr(line.strip(" "))

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from rich.text import Text
 
 from spectune.cli.terminal import OUT
 
+SPECTUNE = str(Path(sys.executable).with_name("spectune"))
 HOSTILE = "a\x1b]0;title\x07b\u202ec\x9b31md\tτ\u202f3"
 
 
@@ -18,3 +24,15 @@ def test_no_control_character_reaches_the_terminal(thing: str | Text) -> None:
     assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(shown)
     assert shown.startswith("a\N{REPLACEMENT CHARACTER}]0;title")
     assert "τ\u202f3" in shown
+
+
+def test_a_reader_that_leaves_is_no_failure(tmp_path: Path) -> None:
+    """As in `spectune … | head -1`, where the command prints more after the reader is gone."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    figures = ["--baseline", "82.6", "--cycle-ms", "38", "--accept", "2.5"]
+    done = subprocess.run(
+        [SPECTUNE, "breakeven", *figures], stdout=writer, stderr=subprocess.PIPE, text=True, cwd=tmp_path, check=False
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -67,6 +67,13 @@ def test_no_changed_character_of_the_code_goes_unnoticed(tmp_path_factory, at, c
         read_exported(shell).require_unedited(HOSTILE)
 
 
+def test_line_ends_that_bash_would_take_for_more_are_an_edit(tmp_path):
+    shell = exported(tmp_path).shell
+    shell.write_bytes(shell.read_bytes().replace(b"\n", b"\r\n"))
+    with pytest.raises(SpectuneError, match=r"was edited: it has 'set -euo pipefail\\r'"):
+        read_exported(shell).require_unedited(HOSTILE)
+
+
 @pytest.mark.parametrize("content", ["", "#!/bin/sh\nexec x\n", "#!/usr/bin/env bash\n# study s, trial 1, 1T1, x\n"])
 def test_what_is_not_ours_is_refused(content, tmp_path):
     file = tmp_path / "launch.sh"
