@@ -17,7 +17,7 @@ def require_types(value: T) -> T:
     Raises:
         TypeError: Naming the first field that does not, with its value.
     """
-    kind: type[Any] = type(value)
+    kind: Any = type(value)
     for name, hint in _hints(kind).items():
         found = getattr(value, name)
         if not _fits(found, hint):

@@ -18,6 +18,7 @@ from spectune.machine import quick_fingerprint
 from spectune.search.folder import StudyFolder
 from spectune.search.guided.evidence import Discount, Evidence, borrowed_from
 from spectune.space import SearchSpace
+from spectune.typed_json import require_types
 
 WARM_START = "warm_start.json"
 """The file of a study that keeps it."""
@@ -68,12 +69,19 @@ class WarmStart:
             return None
         try:
             content = json.loads(text)
-            evidence = tuple(Evidence.loads(json.dumps(row)) for row in content["evidence"])
+            evidence = tuple(_read(row) for row in content["evidence"])
             return cls(str(content["study"]), str(content["why"]), evidence)
-        except (ValueError, KeyError, TypeError, SpectuneError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, SpectuneError) as error:
             raise SpectuneError(
                 f"{folder.root / WARM_START} is damaged ({error}); remove it to go on without the earlier study"
             ) from None
+
+
+def _read(row: Any) -> Evidence:
+    found = Evidence.loads(json.dumps(row))
+    for part in (found, *found.levels, found.discount or SAME):
+        require_types(part)
+    return found
 
 
 def refuse_lender(lender: StudyFolder, space: SearchSpace) -> None:

@@ -121,8 +121,20 @@ def test_another_profile_is_another_machine(taught: Path, tmp_path: Path) -> Non
     assert all(item.targets is None for item in lent.evidence)
 
 
-def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+LENT = {"values": {"a": 1}, "targets": None, "levels": [], "failure": None}
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        None, [3],
+        [LENT | {"discount": {"counted": 1, "noise": [], "risk": 1}}],
+        [LENT | {"targets": ["x"]}],
+    ],
+)  # fmt: skip
+def test_a_damaged_file_is_named(evidence: object, tmp_path: Path) -> None:
     folder = StudyFolder(tmp_path / "small")
-    folder.begin(real_space().text, real_space().resolved_yaml(), {}, {WARM_START: "{}"})
+    content = json.dumps({"study": "x", "why": "y", "evidence": evidence})
+    folder.begin(real_space().text, real_space().resolved_yaml(), {}, {WARM_START: content})
     with pytest.raises(SpectuneError, match=r"warm_start\.json is damaged"):
         WarmStart.of(folder)
