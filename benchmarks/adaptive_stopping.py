@@ -22,6 +22,7 @@ import numpy as np
 
 from spectune.analysis.measure import measure_level
 from spectune.bench.arrivals import ClosedLoop as Users
+from spectune.bench.arrivals import first_answer
 from spectune.bench.client import Sampling
 from spectune.bench.level import LevelPlan
 from spectune.bench.records import RequestRecord
@@ -118,9 +119,9 @@ def level(launch: SimulatedLaunch, load: int, target: float) -> Level:
 
 def served(launch: SimulatedLaunch, load: int, seconds: float) -> tuple[list[RequestRecord], float]:
     """Serve so many requests that the slots are full for this long; returns when they no longer are."""
-    requests = 4 * load
+    firsts, requests = tuple(first_answer(slot, load, OUTPUT_TOKENS) for slot in range(load)), 4 * load
     while True:
-        loop = ClosedLoop(load, requests, PROMPT_TOKENS, OUTPUT_TOKENS, CLASSES)
+        loop = ClosedLoop(load, requests, PROMPT_TOKENS, OUTPUT_TOKENS, CLASSES, first_outputs=firsts)
         records = VirtualEngine(launch).serve(loop).requests()
         full_until = sorted(record.end_s for record in records)[-load]
         if full_until >= seconds:

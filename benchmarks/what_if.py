@@ -1,4 +1,4 @@
-"""Whether what-if predictions come true: `python -m benchmarks.what_if [studies/NAME] [--candidate ID] [--json]`.
+"""Whether what-if predictions come true: `python -m benchmarks.what_if [studies/NAME] [--rounds N] [--json]`.
 
 Launches a candidate of a study as it is, with forced accept lengths (SGLang's simulated acceptance), and as it is
 again, and compares decode speeds with accept length / cycle. After `spectune search quickstart`, this is the real
@@ -27,6 +27,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("study", type=Path, nargs="?", default=Path("studies/quickstart"))
     parser.add_argument("--candidate", metavar="ID", help="instead of the one the break-even is about")
+    parser.add_argument("--rounds", type=int, default=2, help="of launches; one launch differs from another")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     folder = StudyFolder(options.study).require()
@@ -38,7 +39,7 @@ def main() -> None:
     lock = folder.lock()
     try:
         with Lines(space, Console(stderr=True)) as lines:
-            found = asyncio.run(run_forced(folder, space, records, candidate, lines))
+            found = asyncio.run(run_forced(folder, space, records, candidate, lines, rounds=options.rounds))
     finally:
         lock.release()
     off = found.worst

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from http import HTTPStatus
 from types import TracebackType
 from typing import Self
 
-import aiohttp
 import orjson
 
+from spectune.bench.connection import Connections
 from spectune.bench.exchange import Exchange
 from spectune.bench.prompts import TokenizedPrompt
 from spectune.bench.sse import DONE, EventParser
 
 _ERROR_BYTES = 2000
-_READ_BYTES = 1 << 18
-_KEEPALIVE_S = 2.0  # below the 5 s after which SGLang's HTTP server closes an idle connection
 _PATIENCE_STEP = 0.05  # moving the deadline at every chunk costs more than parsing it
 
 
@@ -38,10 +38,7 @@ class Sampling:
 
 
 class GenerateClient:
-    """Connections to one server; an async context manager.
-
-    Proxies of the environment are bypassed: a server under test is reached directly or not at all.
-    """
+    """Connections to one server; an async context manager."""
 
     def __init__(self, base_url: str, *, inactivity_s: float = 120.0, connect_s: float = 10.0) -> None:
         """Describe the server.
@@ -53,22 +50,15 @@ class GenerateClient:
         """
         self.base_url = base_url.rstrip("/")
         self.inactivity_s = inactivity_s
-        self._connect_s = connect_s
-        self._session: aiohttp.ClientSession | None = None
+        self._connections = Connections(self.base_url, connect_s)
 
     async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEPALIVE_S),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect_s),
-            read_bufsize=_READ_BYTES,
-            trust_env=False,
-        )
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._opened().close()
+        self._connections.close()
 
     async def generate(
         self,
@@ -86,48 +76,16 @@ class GenerateClient:
         """
         try:
             async with asyncio.timeout_at(self._deadline()) as patience:
-                await self._stream(exchange, sampling, on_tokens, patience)
-        except (aiohttp.ClientError, ValueError) as error:
-            exchange.fail(f"{type(error).__name__}: {error}")
+                answer = _Answer(exchange, on_tokens, lambda: patience.reschedule(self._deadline()), self.inactivity_s)
+                body = _body(exchange.prompt, sampling)
+                exchange.sent()
+                answer.complete(await self._connections.post("/generate", body, answer))
         except TimeoutError:
             exchange.fail(f"no new token for {self.inactivity_s:g} s")
-        except OSError as error:
+        except (OSError, ValueError) as error:
             exchange.fail(f"{type(error).__name__}: {error}")
         finally:
             exchange.end()
-
-    async def _stream(
-        self,
-        exchange: Exchange,
-        sampling: Sampling,
-        on_tokens: Callable[[float, int], None] | None,
-        patience: asyncio.Timeout,
-    ) -> None:
-        body = _body(exchange.prompt, sampling)
-        exchange.sent()
-        async with self._opened().post(
-            f"{self.base_url}/generate", data=body, headers={"Content-Type": "application/json"}
-        ) as response:
-            if response.status != 200:
-                exchange.fail(f"HTTP {response.status}: {await _error_text(response)}")
-                return
-            parser, renewed_s = EventParser(), exchange.last_s
-            async for received in response.content.iter_any():
-                for event in parser.feed(received):
-                    if event == DONE:
-                        exchange.done()
-                        continue
-                    new = exchange.event(event)
-                    if new:
-                        if exchange.last_s - renewed_s > _PATIENCE_STEP * self.inactivity_s:
-                            renewed_s = exchange.last_s
-                            patience.reschedule(self._deadline())
-                        if on_tokens is not None:
-                            on_tokens(exchange.last_s, new)
-                if exchange.error is not None:
-                    # Leaving the context closes the connection, and the engine drops the request.
-                    return
-            exchange.closed(in_event=parser.unfinished)
 
     async def flush_cache(self, *, timeout_s: float = 30.0, pause_s: float = 0.05) -> bool:
         """Empty the prefix cache, which the engine refuses (400) until it is idle.
@@ -141,14 +99,11 @@ class GenerateClient:
         """
         deadline = time.monotonic() + timeout_s
         while True:
-            try:
-                async with self._opened().post(
-                    f"{self.base_url}/flush_cache", timeout=aiohttp.ClientTimeout(total=max(timeout_s, 1.0))
-                ) as response:
-                    if response.status == 200:
+            # An engine too busy to answer is asked again until the deadline.
+            with contextlib.suppress(OSError, ValueError):
+                async with asyncio.timeout(max(timeout_s, 1.0)):
+                    if await self._connections.post("/flush_cache", b"", _Unread()) == 200:
                         return True
-            except (aiohttp.ClientError, OSError, TimeoutError):
-                pass  # an engine too busy to answer is asked again until the deadline
             if time.monotonic() + pause_s > deadline:
                 return False
             await asyncio.sleep(pause_s)
@@ -157,9 +112,56 @@ class GenerateClient:
         """In the loop's time; late by the step, so that it never comes early."""
         return asyncio.get_running_loop().time() + self.inactivity_s * (1.0 + _PATIENCE_STEP)
 
-    def _opened(self) -> aiohttp.ClientSession:
-        assert self._session is not None, "the client is used inside `async with`"
-        return self._session
+
+class _Answer:
+    """Takes up the answer to one request."""
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        on_tokens: Callable[[float, int], None] | None,
+        renew: Callable[[], None],
+        inactivity_s: float,
+    ) -> None:
+        self._exchange, self._on_tokens, self._renew = exchange, on_tokens, renew
+        self._step_s = _PATIENCE_STEP * inactivity_s
+        self._renewed_s = exchange.last_s
+        self._events, self._refusal = EventParser(), b""
+
+    def receive(self, at_s: float, status: int, data: bytes) -> bool:
+        """Take up a piece of the stream, or of the reason why there is none."""
+        if status != 200:
+            self._refusal = (self._refusal + data)[:_ERROR_BYTES]
+            return len(self._refusal) < _ERROR_BYTES
+        exchange = self._exchange
+        for event in self._events.feed(data):
+            if event == DONE:
+                exchange.done()
+                continue
+            new = exchange.event(event, at_s)
+            if new:
+                if exchange.last_s - self._renewed_s > self._step_s:
+                    self._renewed_s = exchange.last_s
+                    self._renew()
+                if self._on_tokens is not None:
+                    self._on_tokens(exchange.last_s, new)
+        return exchange.error is None  # what is wrong is not read on: the engine drops the request
+
+    def complete(self, status: int) -> None:
+        """The answer has ended."""
+        if status != 200:
+            text = self._refusal.decode("utf-8", "replace").strip()
+            self._exchange.fail(f"HTTP {status}: {text or _reason(status)}")
+        else:
+            self._exchange.closed(in_event=self._events.unfinished)
+
+
+class _Unread:
+    """Takes an answer of which only the status matters."""
+
+    def receive(self, _at_s: float, _status: int, _data: bytes) -> bool:
+        """Go on."""
+        return True
 
 
 def _body(prompt: TokenizedPrompt, sampling: Sampling) -> bytes:
@@ -176,6 +178,8 @@ def _body(prompt: TokenizedPrompt, sampling: Sampling) -> bytes:
     )
 
 
-async def _error_text(response: aiohttp.ClientResponse) -> str:
-    text = (await response.content.read(_ERROR_BYTES)).decode("utf-8", "replace").strip()
-    return text or str(response.reason or "no text")
+def _reason(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "no text"

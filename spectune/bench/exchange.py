@@ -13,8 +13,8 @@ from spectune.bench.prompts import TokenizedPrompt
 from spectune.bench.records import CLIENT_ABORT, RequestRecord
 
 # Inside a JSON string the closing quote of the key would be escaped, so this never matches generated text.
-_COMPLETION_TOKENS = re.compile(rb'"completion_tokens"\s*:\s*(\d+)')
-_UNFINISHED = re.compile(rb'"finish_reason"\s*:\s*null')
+_COUNT_KEY, _COUNT = b'"completion_tokens"', re.compile(rb'"completion_tokens"\s*:\s*(\d+)')
+_FINISH_KEY, _UNFINISHED = b'"finish_reason"', re.compile(rb'"finish_reason"\s*:\s*null')
 _SHOWN = 200
 
 
@@ -75,15 +75,16 @@ class Exchange:
         self._sent_s = time.monotonic() - self._origin_s
         self._was_sent = True
 
-    def event(self, data: bytes) -> int:
-        """Take up one streamed chunk; returns how many tokens it added."""
-        now = time.monotonic() - self._origin_s
-        match = _COMPLETION_TOKENS.search(data)
+    def event(self, data: bytes, at_s: float) -> int:
+        """Take up one streamed chunk that arrived at `time.monotonic()`; returns how many tokens it added."""
+        now = at_s - self._origin_s
+        # From the end: the text and the tokens so far, which every chunk repeats, come first.
+        match = _COUNT.match(data, max(data.rfind(_COUNT_KEY), 0))
         if match is None:
             self.fail(_complaint(data))
             return 0
         self._last = data
-        self._finished = _UNFINISHED.search(data) is None
+        self._finished = _UNFINISHED.match(data, max(data.rfind(_FINISH_KEY), 0)) is None
         tokens = int(match[1])
         new = tokens - self._tokens
         if new < 0:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from spectune import files
-from spectune.analysis.why.forced import ForcedRuns, against_predictions, forced_lengths
+from spectune.analysis.why.forced import ForcedRound, ForcedRuns, against_predictions, forced_lengths
 from spectune.engines.open import open_engine
 from spectune.engines.protocol import Occasion
 from spectune.engines.sglang.forced_acceptance import ALGORITHMS, LENGTH, OFF
@@ -31,7 +31,13 @@ SCHEMA = 1
 
 
 async def run_forced(
-    folder: StudyFolder, space: SearchSpace, records: Sequence[TrialRecord], candidate: Candidate, watcher: Watcher
+    folder: StudyFolder,
+    space: SearchSpace,
+    records: Sequence[TrialRecord],
+    candidate: Candidate,
+    watcher: Watcher,
+    *,
+    rounds: int = 1,
 ) -> ForcedRuns:
     """Launch a candidate as it is, once for each accept length it is made to have, and as it is again; and compare.
 
@@ -43,6 +49,7 @@ async def run_forced(
         records: Its launches.
         candidate: With speculation.
         watcher: Who is told.
+        rounds: How often, in alternating order; more say more on a machine whose launches differ.
 
     Raises:
         SpectuneError: SGLang cannot force this candidate's acceptance, or a launch failed.
@@ -53,11 +60,15 @@ async def run_forced(
         )
     own = folder.root / WHAT_IF / candidate.candidate_id
     runs = _Runs(space, records, candidate, folder, watcher)
-    before = await runs.launch(own / "as-it-is-before", None)
     lengths = forced_lengths(Setting.of({**space.engine.args, **candidate.values}).depth + 1)
-    forced = {length: (await runs.launch(own / f"accept-{length}", length)).levels for length in lengths}
-    after = await runs.launch(own / "as-it-is-after", None)
-    found = against_predictions(before.levels, forced, after.levels)
+    before, made = await runs.launch(own / "as-it-is-0", None), []
+    for number in range(1, rounds + 1):
+        order = lengths if number % 2 else lengths[::-1]
+        forced = {length: (await runs.launch(own / f"accept-{length}-{number}", length)).levels for length in order}
+        after = await runs.launch(own / f"as-it-is-{number}", None)
+        made.append(ForcedRound(before.levels, forced, after.levels))
+        before = after
+    found = against_predictions(made)
     content = {"schema": SCHEMA, "study": folder.name, **candidate.to_json(), **found.to_json()}
     files.write_json(own / "what-if.json", content)
     return found

@@ -172,8 +172,52 @@ def test_no_server_becomes_a_record():
             return exchange.record(), await client.flush_cache(timeout_s=0.1)
 
     record, flushed = asyncio.run(once())
-    assert "ClientConnectorError" in record.error
+    assert "ConnectionRefusedError" in record.error
     assert not flushed
+
+
+def test_a_connection_serves_one_request_after_another():
+    seen = []
+
+    async def noting(engine, request, body):
+        seen.append(request.transport.get_extra_info("peername"))
+        return await FakeEngine.stream(engine, request, body)
+
+    async def thrice():
+        async with serving(FakeEngine(answer=noting, cycles=2)) as client:
+            for number in range(3):
+                exchange = Exchange(tokenized(number), time.monotonic())
+                await client.generate(exchange, SAMPLING)
+                assert exchange.record().completed
+
+    asyncio.run(thrice())
+    assert len(seen) == 3
+    assert len(set(seen)) == 1
+
+
+def test_what_is_not_http_becomes_a_record():
+    async def once():
+        async def babble(_reader, writer):
+            writer.write(b"+OK POP3 ready\r\n")
+            await writer.drain()
+            writer.close()
+
+        server = await asyncio.start_server(babble, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        async with server, GenerateClient(f"http://127.0.0.1:{port}") as client:
+            exchange = Exchange(tokenized(1), time.monotonic())
+            await client.generate(exchange, SAMPLING)
+            return exchange.record()
+
+    assert "the answer is not HTTP" in asyncio.run(once()).error
+
+
+def test_a_fault_of_this_client_is_no_failure_of_the_request():
+    def broken(_time, _new):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        ask(FakeEngine(cycles=2), on_tokens=broken)
 
 
 def test_proxies_of_the_environment_are_bypassed(monkeypatch):

@@ -18,6 +18,17 @@ PLAIN = Candidate.of({"speculative-algorithm": "none"})
 FORCED = {"SGLANG_SIMULATE_ACC_LEN": "3"}
 
 
+class Noting(Silent):
+    """Keeps why launches were made."""
+
+    def __init__(self):
+        super().__init__()
+        self.launched = []
+
+    def launching(self, step):
+        self.launched.append(step.why)
+
+
 def a_study(folder: Path) -> tuple[StudyFolder, Path]:
     """A study of two finished launches."""
     file = write(folder)
@@ -48,6 +59,18 @@ def test_forced_launches_do_what_the_arithmetic_predicts(tmp_path):
     assert [one["forced"] for one in kept["levels"]] == [1, 1, 2, 2, 3, 3, 4, 4]
     assert {path: path.read_bytes() for path in (study.root / "trials").rglob("*") if path.is_file()} == before
     assert len(study.records()) == 2
+
+
+def test_more_rounds_are_launched_in_alternating_order_and_averaged(tmp_path):
+    study, file = a_study(tmp_path)
+    watcher = Noting()
+    found = asyncio.run(
+        run_forced(study, load_space(file), study.records(), chain(1), watcher, rounds=2)
+    )  # S + 1 = 2 accept lengths
+    plain, one, two = "as it is", "made to accept 1 tokens a verify", "made to accept 2 tokens a verify"
+    assert [why.removeprefix("what if: ") for why in watcher.launched] == [plain, one, two, plain, two, one, plain]
+    assert [(level.level, level.forced) for level in found.levels] == [("c1", 1), ("c4", 1), ("c1", 2), ("c4", 2)]
+    assert found.worst < 0.03
 
 
 def test_what_was_forced_is_neither_scored_nor_exported(tmp_path, monkeypatch):

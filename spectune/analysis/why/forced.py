@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from spectune.analysis.why.jsonable import Jsonable
 
 MOST_LENGTHS = 4
 STEADY = 0.05
-"""Cycles of the same launch, before and after, further apart than this judge no prediction."""
+"""Cycles of the same launch, made again, further apart than this judge no prediction."""
 OBEYED = 0.05
 """An accept length further than this from the forced one was not forced."""
 
@@ -29,7 +30,7 @@ class ForcedLevel(Jsonable):
         level: The load point.
         forced: The accept length that was asked for.
         accept_length: What came of it.
-        predicted_tok_s: Forced accept length / cycle of the candidate launched as it is, before and after.
+        predicted_tok_s: Forced accept length / cycle of the candidate launched as it is, in between.
         measured_tok_s: Decode speed of one request, while no other one is prefilled.
     """
 
@@ -68,8 +69,8 @@ class ForcedRuns(Jsonable):
 
     Attributes:
         levels: Every forced accept length at every level.
-        apart: How much the cycles of the candidate as it is differed before and after, relative, at most: what the
-            predictions cannot be better than.
+        apart: How much the cycles of the candidate as it is differed before and after a round, relative, at most: what
+            the predictions cannot be better than.
     """
 
     levels: tuple[ForcedLevel, ...]
@@ -90,34 +91,62 @@ class ForcedRuns(Jsonable):
         return {**super(ForcedRuns, self).to_json(), "worst": self.worst, "steady": self.steady}
 
 
-def against_predictions(
-    before: Sequence[LevelMeasurement],
-    forced: Mapping[int, Sequence[LevelMeasurement]],
-    after: Sequence[LevelMeasurement],
-) -> ForcedRuns:
-    """Compare forced launches with what the launches as it is, made around them, predict.
+@dataclass(frozen=True, slots=True)
+class ForcedRound:
+    """One launch for each forced accept length, between two launches of the candidate as it is.
 
-    Cycles are those without the standstills while other requests' prompts are prefilled: requests whose answers all
-    grow alike end together, and are then prefilled together, which says nothing of the arithmetic.
-
-    Args:
+    Attributes:
         before: Levels of the candidate as it is, launched first.
         forced: Accept length → levels of the same candidate, made to accept that.
         after: Levels of the candidate as it is, launched last.
     """
-    first, last = ({level.level: _cycle(level) for level in levels} for levels in (before, after))
-    cycles = {name: math.sqrt(first[name].est * last[name].est) for name in first if name in last}
-    found = [
-        ForcedLevel(
-            level.level, float(length), level.accept_length, decode_speed(length, cycles[level.level]),
-            ratio(level.accept_length, _cycle(level)).scaled(1000.0),
-        )
-        for length, levels in forced.items()
-        for level in levels
-        if level.level in cycles
-    ]  # fmt: skip
-    apart = max((abs(last[name].est / first[name].est - 1.0) for name in cycles), default=0.0)
-    return ForcedRuns(tuple(found), apart)
+
+    before: Sequence[LevelMeasurement]
+    forced: Mapping[int, Sequence[LevelMeasurement]]
+    after: Sequence[LevelMeasurement]
+
+    def cycles(self) -> dict[str, tuple[float, float]]:
+        """Return the cycles of the candidate as it is at every level, first and last, in ms."""
+        first, last = ({level.level: _cycle(level).est for level in levels} for levels in (self.before, self.after))
+        return {name: (first[name], last[name]) for name in first if name in last}
+
+    def compared(self) -> list[ForcedLevel]:
+        """Compare what was forced with what the launches around it predict."""
+        cycles = {name: math.sqrt(first * last) for name, (first, last) in self.cycles().items()}
+        return [
+            ForcedLevel(
+                level.level, float(length), level.accept_length, decode_speed(length, cycles[level.level]),
+                ratio(level.accept_length, _cycle(level)).scaled(1000.0),
+            )
+            for length, levels in self.forced.items()
+            for level in levels
+            if level.level in cycles
+        ]  # fmt: skip
+
+
+def against_predictions(rounds: Sequence[ForcedRound]) -> ForcedRuns:
+    """Compare forced launches with what the launches as it is, made around them, predict: means over the rounds.
+
+    Cycles are those without the standstills while other requests' prompts are prefilled: requests whose answers all
+    grow alike end together, and are then prefilled together, which says nothing of the arithmetic.
+    """
+    found: dict[tuple[str, float], list[ForcedLevel]] = {}
+    for level in (level for one in rounds for level in one.compared()):
+        found.setdefault((level.level, level.forced), []).append(level)
+    apart = (abs(last / first - 1.0) for one in rounds for first, last in one.cycles().values())
+    return ForcedRuns(tuple(map(_mean, found.values())), max(apart, default=0.0))
+
+
+def _mean(levels: Sequence[ForcedLevel]) -> ForcedLevel:
+    """Return the mean of the same level in several rounds; ends of intervals are averaged alike."""
+
+    def mean(estimates: Sequence[Estimate]) -> Estimate:
+        return Estimate(*(fmean(getattr(one, end) for one in estimates) for end in ("est", "lo", "hi")))
+
+    return ForcedLevel(
+        levels[0].level, levels[0].forced, mean([level.accept_length for level in levels]),
+        fmean(level.predicted_tok_s for level in levels), mean([level.measured_tok_s for level in levels]),
+    )  # fmt: skip
 
 
 def _cycle(level: LevelMeasurement) -> Estimate:
