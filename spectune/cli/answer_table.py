@@ -111,7 +111,7 @@ def _target_lines(summary: Mapping[str, Any]) -> list[str]:
 
 
 def _machine_lines(summary: Mapping[str, Any]) -> list[str]:
-    """Return what the machine did while it was measured: jumps, and a drift where it was taken out of the figures."""
+    """Return what the machine did while it was measured: jumps, a drift that was taken out, other work."""
     lines = []
     for jump in summary["jumps"]:
         why = "; ".join(jump["causes"]) or "nothing is recorded that would explain it"
@@ -125,6 +125,8 @@ def _machine_lines(summary: Mapping[str, Any]) -> list[str]:
         lines.append(
             f"the machine drifted by {rate:+.1%} an hour ({low:+.1%} to {high:+.1%}): figures are those of the end"
         )
+    if summary["beside"] is not None:
+        lines.append(summary["beside"])
     return lines
 
 

@@ -16,6 +16,8 @@ from spectune.engines.preflight import preflight_of
 from spectune.engines.protocol import EngineSoftware
 from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.machine import (
+    LOOK_S,
+    CoreMeter,
     Disk,
     Finding,
     Fingerprint,
@@ -99,6 +101,7 @@ def check_machine_for(space: SearchSpace) -> Checkup:
 def _checkup(
     title: str | None, software: EngineSoftware, engine_findings: Sequence[Finding], wanted_port: int | None = None
 ) -> Checkup:
+    meter = CoreMeter()
     fingerprint = take_fingerprint(title, packages=software.packages, engine_sitecustomize=software.sitecustomize)
     disks = read_disks(Path.cwd(), os.environ)
     left = find_leftovers()
@@ -107,7 +110,7 @@ def _checkup(
         *engine_findings,
         *leftover_findings(left, on_gpus=on_gpus, ephemeral=fingerprint.host.ephemeral_ports, wanted=wanted_port),
         *gpu_findings(fingerprint.gpus, os.environ.get("CUDA_VISIBLE_DEVICES")),
-        *host_findings(fingerprint, disks),
+        *host_findings(fingerprint, disks, meter.read_after(LOOK_S)),
         *_running(),
     ]
     return Checkup(fingerprint, disks, left, in_order(findings))

@@ -1,5 +1,6 @@
 """What this machine is, and who uses it."""
 
+from spectune.machine.cores import LOOK_S, CoreMeter, CoresUsed
 from spectune.machine.differences import Difference, differences, throttling
 from spectune.machine.disks import Disk, read_disks
 from spectune.machine.driver import count_gpus
@@ -7,13 +8,17 @@ from spectune.machine.finding import Finding, in_order
 from spectune.machine.fingerprint import Fingerprint, quick_fingerprint, take_fingerprint
 from spectune.machine.gpu_findings import gpu_findings
 from spectune.machine.gpus import Gpu, GpuProcess, Gpus, holders, memory_not_back, visible
-from spectune.machine.host_findings import host_findings
+from spectune.machine.host_findings import cores_in_use, host_findings
 from spectune.machine.nvml import read_gpus
 from spectune.machine.open_files import users_of
+from spectune.machine.others import Others
 from spectune.machine.overview import overview
 from spectune.machine.watch import MachineWatch
 
 __all__ = [
+    "LOOK_S",
+    "CoreMeter",
+    "CoresUsed",
     "Difference",
     "Disk",
     "Finding",
@@ -22,6 +27,8 @@ __all__ = [
     "GpuProcess",
     "Gpus",
     "MachineWatch",
+    "Others",
+    "cores_in_use",
     "count_gpus",
     "differences",
     "gpu_findings",

@@ -29,11 +29,13 @@ class GpuProcess:
         pid: Its process id as the driver reports it, which in a container may be the host's.
         name: Its name without arguments; None when no such process can be seen from here.
         memory_mib: GPU memory it holds; None when the driver does not say.
+        busy_percent: The largest share of the GPU's time that it took lately; None when the driver does not say.
     """
 
     pid: int
     name: str | None = None
     memory_mib: int | None = None
+    busy_percent: int | None = None
 
     def __str__(self) -> str:
         held = "" if self.memory_mib is None else f" with {self.memory_mib / 1024:.1f} GiB"

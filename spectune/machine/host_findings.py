@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from spectune.machine.cores import CoresUsed
 from spectune.machine.disks import Disk
 from spectune.machine.finding import Finding, Severity
 from spectune.machine.fingerprint import Fingerprint
 from spectune.machine.host import Host
 from spectune.machine.software import Software
 
+LISTING = "ps -eo pcpu,user,pid,etime,args --sort=-pcpu | head"
 OPEN_FILES = 8192  # SGLang asks for 65,535 and goes on with less; a few files a request in flight are what it needs
 # Role → GiB below which a search fails, and below which it may.
 ROOM = {"studies": (0.1, 2.0), "temporary files": (0.05, 1.0), "shared memory": (0.03, 1.0), "model cache": (0.0, 20.0)}
@@ -27,16 +29,32 @@ _TOOL_FOR = {
 }  # fmt: skip
 
 
-def host_findings(fingerprint: Fingerprint, disks: Sequence[Disk]) -> list[Finding]:
-    """Return what is wrong with disks, limits, settings and tools."""
+def host_findings(fingerprint: Fingerprint, disks: Sequence[Disk], used: CoresUsed | None = None) -> list[Finding]:
+    """Return what is wrong with disks, limits, settings and tools.
+
+    Args:
+        fingerprint: What was read.
+        disks: Likewise.
+        used: What the cores do now, while no engine of ours runs; None where nobody looked.
+    """
     cuda = bool(fingerprint.gpus.devices)
     return [
+        *cores_in_use(used),
         *_disks(disks, cuda=cuda),
         *_tools(fingerprint.software, cuda=cuda),
         *_interference(fingerprint.software),
         *_processor(fingerprint.host),
         *_limits(fingerprint.host),
     ]
+
+
+def cores_in_use(used: CoresUsed | None) -> list[Finding]:
+    """Return that others use the cores, where a launch would miss them."""
+    if used is None or not used.busy_before:
+        return []
+    why = "figures of launches beside other work scatter more than the engine does, and verdicts stay undecided"
+    way_out = f"{LISTING}  # then end or pause what need not run; spectune never does"
+    return [Finding("cores-in-use", "warning", f"other programs use {used}", why, way_out)]
 
 
 def _disks(disks: Sequence[Disk], *, cuda: bool) -> Iterator[Finding]:

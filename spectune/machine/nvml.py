@@ -14,6 +14,7 @@ from spectune.machine.gpus import REASONS, Gpu, GpuProcess, Gpus
 from spectune.machine.reading import number_in
 
 MIB = 1 << 20
+_WHOLE = 100  # percent
 _POLICIES = {"power": 0, "thermal": 1, "board": 3, "reliability": 5}  # NVML_PERF_POLICY_*
 
 
@@ -106,6 +107,7 @@ def _processes(nvml: Any, device: Any, own: Collection[int]) -> tuple[GpuProcess
     """List compute and graphics processes; drivers before 510 know the second version of the question only."""
     found: dict[int, GpuProcess] = {}
     answered = False
+    busy = _busy_percent(nvml, device)
     for kind in ("Compute", "Graphics"):
         for version in ("_v3", "_v2"):
             try:
@@ -115,12 +117,22 @@ def _processes(nvml: Any, device: Any, own: Collection[int]) -> tuple[GpuProcess
             answered = True
             for entry in listed:
                 held = None if entry.usedGpuMemory is None else entry.usedGpuMemory // MIB
-                found[entry.pid] = GpuProcess(entry.pid, _name(entry.pid), held)
+                found[entry.pid] = GpuProcess(entry.pid, _name(entry.pid), held, busy.get(entry.pid))
             break
     if not answered:
         return None
     kept = (process for process in found.values() if process.pid not in own and (process.name or not own))
     return tuple(sorted(kept, key=lambda process: process.pid))
+
+
+def _busy_percent(nvml: Any, device: Any) -> dict[int, int]:
+    """Return pid → the largest share of the GPU's time that it took, of the seconds the driver remembers."""
+    found: dict[int, int] = {}
+    with contextlib.suppress(nvml.NVMLError):  # also where nobody computed
+        for sample in nvml.nvmlDeviceGetProcessUtilization(device, 0):
+            if sample.smUtil <= _WHOLE:  # old drivers leave entries of the list as they were
+                found[sample.pid] = max(sample.smUtil, found.get(sample.pid, 0))
+    return found
 
 
 def _name(pid: int) -> str | None:

@@ -1,42 +1,57 @@
-"""Whether the machine stays what it was, from one launch to the next and during one."""
+"""Whether the machine stays what it was and is left to the engine, from one launch to the next and during one."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from spectune.machine.cores import CoreMeter
 from spectune.machine.differences import Difference, differences, throttling
-from spectune.machine.fingerprint import quick_fingerprint
+from spectune.machine.fingerprint import take_fingerprint
+from spectune.machine.gpus import visible
+from spectune.machine.others import Others, computing
 
 
 class MachineWatch:
     """Looks at the machine before a launch, and whenever asked while its engine runs."""
 
-    def __init__(self, since: Mapping[str, Any], engine: str | None = None) -> None:
+    def __init__(
+        self, since: Mapping[str, Any], engine: str | None = None, *, gpus: int = 0, variable: str | None = None
+    ) -> None:
         """Look for the first time, before the launch.
 
         Args:
             since: Fingerprint to compare with: the study's own. An empty one gives no differences.
             engine: Name and version of the engine that is launched now.
+            gpus: GPUs it computes on.
+            variable: Its CUDA_VISIBLE_DEVICES, None where that is not set.
         """
-        self._since, self._engine = since, engine
-        self._before = quick_fingerprint(engine=engine)
+        self._since, self._engine, self._gpus, self._variable = since, engine, gpus, variable
+        self._before = take_fingerprint(engine).to_json()
         self._seen: dict[str, Difference] = {}
         self._note(differences(since, self._before))
+        self._meter = CoreMeter()
 
     @property
     def changes(self) -> tuple[Difference, ...]:
         """What was not as it was when the study began, at any look, and what held the GPUs back during this launch."""
         return tuple(sorted(self._seen.values(), key=lambda change: (not change.matters, change.field)))
 
-    def look(self, own: Collection[int]) -> None:
-        """Look again.
+    def begin(self) -> None:
+        """Begin what the next look ends."""
+        self._meter.begin()
+
+    def look(self, own: Collection[int]) -> Others:
+        """Look again; returns what others used since the beginning.
 
         Args:
             own: The engine's processes, which are no strangers on the GPUs.
         """
-        now = quick_fingerprint(own, self._engine)
-        self._note([*differences(self._since, now), *throttling(self._before, now)])
+        cores = self._meter.read()
+        now = take_fingerprint(self._engine, own=own)
+        told = now.to_json()
+        self._note([*differences(self._since, told), *throttling(self._before, told)])
+        return Others(cores, computing(visible(now.gpus.devices, self._variable)[: self._gpus]))
 
     def _note(self, changes: Iterable[Difference]) -> None:
         for change in changes:

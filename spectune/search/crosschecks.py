@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from spectune.analysis.level_notes import MOSTLY_CACHED
 from spectune.analysis.measurement import LevelMeasurement
 from spectune.bench.records import RequestRecord
 from spectune.engines.protocol import Mismatch
 from spectune.engines.served import Served
+from spectune.machine import Others
 
 TOKENS_DIFFER = 0.05
 """Share of the tokens by which the server's speculation counters and the client's own count may differ."""
@@ -29,6 +30,7 @@ class LevelSeen:
         retractions_before: Those that the log had before the level.
         most_running: Requests the engine said it runs at once, per data-parallel rank; None where it did not.
         distinct_prompts: Whether the workload's prompts have no text in common and none is sent twice.
+        others: What other programs used of the machine meanwhile.
     """
 
     measured: LevelMeasurement
@@ -38,18 +40,27 @@ class LevelSeen:
     retractions_before: int = 0
     most_running: int | None = None
     distinct_prompts: bool = False
+    others: Others = field(default_factory=Others)
 
     def contradictions(self) -> list[Mismatch]:
         """What makes the level's figures wrong, whatever they are."""
-        return [*self._tokens(), *self._running(), *self._retractions(), *self._cached()]
+        return [*self._tokens(), *self._running(), *self._retractions(), *self._cached(), *self._shared_gpus()]
 
     def notes(self) -> list[str]:
         """What a reader should know of how it was served."""
+        return [*self._queueing(), *self._others()]
+
+    def _queueing(self) -> Iterable[str]:
         limit = self._limit
         if self.concurrency is None or limit is None or limit >= self.concurrency:
-            return []
+            return
         told = f"{limit} of {self.concurrency} requests at once, as it was told to"
-        return [f"at {self.measured.level} the engine runs at most {told}: the others wait, and slow nobody down"]
+        yield f"at {self.measured.level} the engine runs at most {told}: the others wait, and slow nobody down"
+
+    def _others(self) -> Iterable[str]:
+        """Cores that others take make a launch's figures noisier, which repeats show: no reason to disbelieve it."""
+        if self.others.noticeable:
+            yield f"others used {self.others} while {self.measured.level} was measured"
 
     @property
     def _limit(self) -> int | None:
@@ -82,6 +93,11 @@ class LevelSeen:
         if self.distinct_prompts and self.measured.cached_share > MOSTLY_CACHED:
             got = f"{self.measured.cached_share:.0%}"
             yield Mismatch(f"prompt tokens from the cache at {self.measured.level}", f"below {MOSTLY_CACHED:.0%}", got)
+
+    def _shared_gpus(self) -> Iterable[Mismatch]:
+        """A GPU works for one program at a time: a second one stretches every cycle, by how much depends on both."""
+        for where, percent in self.others.on_gpus.items():
+            yield Mismatch(f"another program's share of {where} at {self.measured.level}", "0 %", f"{percent} %")
 
 
 def tokens_counted(records: Iterable[RequestRecord]) -> tuple[int, int, int] | None:

@@ -18,7 +18,7 @@ from spectune.bench.load import run_level
 from spectune.bench.prompts import TokenizedPrompt
 from spectune.engines.protocol import Effective, Engine, LaunchCommand
 from spectune.engines.served import Served
-from spectune.machine import Difference, MachineWatch
+from spectune.machine import Difference, MachineWatch, Others
 from spectune.search.feed import PromptFeed
 from spectune.search.inquiry import context_length, server_info
 from spectune.serving import EngineDied, Failure, GpuMemory, Server, Teardown, environments, log_tail
@@ -93,6 +93,10 @@ class Launched(Protocol):
         """Return how the machine was not what it was when the study began, as far as it has anything to do with it."""
         ...
 
+    def others(self) -> Others:
+        """Return what other programs used of the machine while the last level was measured."""
+        ...
+
     async def stop(self, grace_s: float) -> Teardown:
         """End it, whatever state it is in."""
         ...
@@ -126,6 +130,7 @@ class ServedLaunch:
         self._client = GenerateClient(self._server.url, inactivity_s=hang_s)
         self._engine, self._notes, self._hang_s, self._machine = engine, notes, hang_s, machine
         self._gpus = GpuMemory(engine.gpus_held, env.get("CUDA_VISIBLE_DEVICES"))
+        self._others = Others()
         self.now = time.monotonic
 
     async def start(self, timeout_s: float, says: Says) -> Mapping[str, Any]:
@@ -145,11 +150,12 @@ class ServedLaunch:
         async with self._client as client:
             if not await client.flush_cache():
                 self._notes("the engine did not empty its prefix cache before a level")
+            await asyncio.to_thread(self._machine.begin)
             run = await run_level(
                 client, prompts, plan,
                 stop_when=self._server.exited, give_up=give_up, progress=lambda at: says(describe(at)),
             )  # fmt: skip
-        await asyncio.to_thread(self._machine.look, self._server.pids())
+        self._others = await asyncio.to_thread(self._machine.look, self._server.pids())
         return run
 
     async def answers(
@@ -184,6 +190,10 @@ class ServedLaunch:
     def machine_changes(self) -> tuple[Difference, ...]:
         """Return what was seen before the launch and after each level."""
         return self._machine.changes
+
+    def others(self) -> Others:
+        """Return what was seen when the level had ended."""
+        return self._others
 
     async def stop(self, grace_s: float) -> Teardown:
         """End the process tree, and give the driver time to take back its memory."""

@@ -11,6 +11,7 @@ from spectune.bench.level import LevelRun
 from spectune.bench.records import dump_records
 from spectune.engines.protocol import Engine, Mismatch
 from spectune.engines.served import Served
+from spectune.machine import Others
 from spectune.search.crosschecks import LevelSeen
 from spectune.search.dominated import Dominated
 from spectune.search.feed import PromptFeed
@@ -32,6 +33,7 @@ class Levels:
         measured: The levels, in order.
         suspect: What client and engine counted differently.
         notes: What a reader should know of the levels, in sentences.
+        others: Level → what other programs used of the machine meanwhile, as far as it was missed.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class Levels:
         self.measured: list[LevelMeasurement] = []
         self.suspect: list[Mismatch] = []
         self.notes: list[str] = []
+        self.others: dict[str, Others] = {}
         self._step, self._space, self._engine, self._feed = step, space, engine, feed
         self._watcher, self._dominated, self._hang_s, self._keep = watcher, dominated, hang_s, keep
         self._retractions = 0  # in the engine's log so far
@@ -100,7 +103,7 @@ class Levels:
         if (said := self._nothing_accepted(measured, run)) is not None:
             self.notes.append(said)
         self.measured.append(measured)
-        self._cross_check(level, run, measured, served, most_running)
+        self._cross_check(level, run, measured, served, most_running, launched.others())
         return measured
 
     def _judge(self, launched: Launched, level: Level, run: LevelRun) -> None:
@@ -126,13 +129,16 @@ class Levels:
         )
 
     def _cross_check(
-        self, level: Level, run: LevelRun, measured: LevelMeasurement, served: Served, most_running: int | None
-    ) -> None:
+        self, level: Level, run: LevelRun, measured: LevelMeasurement, served: Served, most_running: int | None,
+        others: Others,
+    ) -> None:  # fmt: skip
+        self.others[level.name] = others
         seen = LevelSeen(
             measured, run.records, level.concurrency, served,
             retractions_before=self._retractions,
             most_running=most_running,
             distinct_prompts=self._space.workload.distinct_prompts and not self._feed.reused,
+            others=others,
         )  # fmt: skip
         self._retractions = served.retractions
         self.suspect += seen.contradictions()

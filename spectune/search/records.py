@@ -11,7 +11,7 @@ from spectune.analysis.measurement import LevelMeasurement
 from spectune.blotting import blotted
 from spectune.engines.protocol import Effective, LaunchCommand, Mismatch
 from spectune.errors import SpectuneError
-from spectune.machine import Difference
+from spectune.machine import Difference, Others
 from spectune.search.reached import Reached
 from spectune.serving import Failure, FailureClass
 from spectune.space import Candidate
@@ -82,6 +82,7 @@ class TrialRecord:
         effective: What the engine really ran.
         notes: What a reader should know of it, in sentences.
         environment_changes: How the machine was not what it was when the study began.
+        others: Level → what other programs used of the machine while it was measured.
     """
 
     trial: int
@@ -101,6 +102,7 @@ class TrialRecord:
     effective: Effective = field(default_factory=Effective)
     notes: tuple[str, ...] = ()
     environment_changes: tuple[Difference, ...] = ()
+    others: Mapping[str, Others] = field(default_factory=dict)
 
     def level(self, name: str) -> LevelMeasurement | None:
         """Return the measurement at the named level, None where there is none."""
@@ -150,6 +152,7 @@ class TrialRecord:
             },
             "levels": [level.to_json() for level in self.levels],
             "environment_changes": [change.to_json() for change in self.environment_changes],
+            "others": {level: used.to_json() for level, used in self.others.items()},
         }
 
     @classmethod
@@ -194,6 +197,7 @@ class TrialRecord:
                 environment_changes=tuple(
                     require_types(Difference(**entry)) for entry in content.get("environment_changes", ())
                 ),
+                others={_words(level): Others.from_json(entry) for level, entry in content.get("others", {}).items()},
             )
         except SpectuneError as error:
             raise SpectuneError(f"{source} is damaged: {error}; {REMEDY}") from None

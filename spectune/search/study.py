@@ -11,6 +11,8 @@ from spectune.bench.prompt_sources import Workload
 from spectune.bench.prompt_stream import PromptStream
 from spectune.engines.protocol import Engine, Occasion, Renderer
 from spectune.engines.simulated.engine import SimulatedEngine
+from spectune.machine import LOOK_S, CoreMeter, cores_in_use
+from spectune.search.beside import busy_remark
 from spectune.search.budget import spent_s
 from spectune.search.canary import SAMPLED, Canaries
 from spectune.search.canary import SEED as CANARY_SEED
@@ -65,6 +67,7 @@ async def run_study(
     records = folder.records()
     virtual = isinstance(engine, SimulatedEngine) and engine.virtual
     began, known = time.monotonic(), len(records)
+    meter = CoreMeter()
     proposer = Proposer(space, engine, sampler=sampler, warm_start=WarmStart.of(folder))
     expected = prospect(records, space, proposer)
     so_far = progress(records, expected)
@@ -76,7 +79,9 @@ async def run_study(
     workload = open_prompts(space)
     renderer = engine.renderer()
     try:
-        await _clear_machine(watcher, virtual=virtual)
+        if not virtual:
+            await _clear_machine(watcher)
+            await _look_around(watcher, meter)
         if not records:
             watcher.notes(f"plan: {expected.words}; it rests on {expected.rests_on}")
             for line in summary(space, workload, renderer).lines():
@@ -117,7 +122,7 @@ class _Remarks:
     def __init__(self, watcher: Watcher) -> None:
         self._watcher = watcher
         self._changes: set[str] = set()  # of the machine
-        self._reused, self._too_long = False, 0
+        self._reused, self._too_long, self._beside = False, 0, False
 
     def launch(self, record: TrialRecord, seen: Sequence[str]) -> None:
         """Say what was seen of a launch, and how the machine has changed."""
@@ -127,6 +132,10 @@ class _Remarks:
             if change.matters and change.field not in self._changes:
                 self._changes.add(change.field)
                 self._watcher.notes(f"the machine is not as it was when the study began: {change}")
+
+        if not self._beside and (beside := busy_remark(record)) is not None:
+            self._beside = True
+            self._watcher.notes(beside)
 
     def prompts(self, feed: PromptFeed) -> None:
         """Say that prompts have run out, or are left out."""
@@ -140,12 +149,18 @@ class _Remarks:
             self._watcher.notes(f"{feed.too_long} prompts are left out: with their answers they exceed the context")
 
 
-async def _clear_machine(watcher: Watcher, *, virtual: bool) -> None:
-    """End what is left of our own launches, where even their guards were killed; virtual ones leave nothing."""
-    ended = [] if virtual else await asyncio.to_thread(end_leftovers)
+async def _clear_machine(watcher: Watcher) -> None:
+    """End what is left of our own launches, where even their guards were killed."""
+    ended = await asyncio.to_thread(end_leftovers)
     if ended:
         names = ", ".join(sorted({process.name for process in ended}))
         watcher.notes(f"ended {len(ended)} processes of an engine that a spectune before this one left: {names}")
+
+
+async def _look_around(watcher: Watcher, meter: CoreMeter) -> None:
+    """Say that others use the machine, before time is spent on measuring beside them."""
+    for found in cores_in_use(await asyncio.to_thread(meter.read_after, LOOK_S)):
+        watcher.notes(f"{found.seen}: {found.why}; {found.way_out}")
 
 
 def study_canaries(

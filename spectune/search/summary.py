@@ -9,6 +9,7 @@ from dataclasses import fields
 from typing import Any
 
 from spectune.analysis.estimate import Estimate
+from spectune.search.beside import blamed
 from spectune.search.exclusions import learned
 from spectune.search.figures import measured
 from spectune.search.outcome import Evidence, weigh
@@ -46,6 +47,7 @@ def summarise(
 
     evidence = weigh(records, space)
     best = _representative(evidence.records, evidence.recommended)
+    beside = blamed(records, evidence)
     effect = evidence.verdict.overall.detectable_effect
     return {
         "schema": SCHEMA,
@@ -55,7 +57,8 @@ def summarise(
         "finished": stop is not None,
         "verdict": evidence.verdict.overall.decision,
         "sentence": sentence(evidence, space),
-        "words": words(evidence, space),
+        "words": [*words(evidence, space), *([] if beside is None else [beside])],
+        "beside": beside,
         "detectable_effect": effect if math.isfinite(effect) else None,
         "speedup": _confirmed(evidence, space),
         "noise": {"launch_sd": evidence.line.noise.relative_sd, "dof": evidence.line.noise.dof},

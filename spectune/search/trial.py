@@ -130,6 +130,7 @@ class Trial:
             effective=self._effective,
             notes=(*self._notes, *self._levels.notes),
             environment_changes=launched.machine_changes(),
+            others=self._levels.others,
         )
         return record.without(self._secrets)
 
@@ -152,7 +153,11 @@ class Trial:
             self._write_launch(command)
             supervised = engine.supervised(command, self._occasion)
             log = self._folder / "server.log"
-            machine = MachineWatch(StudyFolder(self._occasion.folder).environment(), engine.title)
+            machine = MachineWatch(
+                StudyFolder(self._occasion.folder).environment(), engine.title,
+                gpus=engine.gpus_held,
+                variable=supervised.environment(os.environ).get("CUDA_VISIBLE_DEVICES"),
+            )  # fmt: skip
             notes = self._watcher.notes
             yield (
                 command,

@@ -29,7 +29,7 @@ from spectune.engines.simulated.start import open_launch
 from spectune.engines.simulated.virtual import ClosedLoop, VirtualEngine
 from spectune.engines.simulated.virtual_level import VirtualLevel
 from spectune.engines.simulated.workers import worker_environment
-from spectune.machine import Difference
+from spectune.machine import Difference, Others
 from spectune.search.feed import PromptFeed
 from spectune.search.launched import Says
 from spectune.serving import EngineDied, StartupTimeout, Teardown
@@ -171,6 +171,10 @@ class VirtualLaunch:
     def machine_changes(self) -> tuple[Difference, ...]:
         """Return nothing: virtual time does not depend on the machine."""
         return ()
+
+    def others(self) -> Others:
+        """Return nothing, for the same reason."""
+        return Others()
 
     async def stop(self, grace_s: float) -> Teardown:  # noqa: ARG002 (there is nothing to wait for)
         """End nothing."""

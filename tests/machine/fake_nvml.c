@@ -6,6 +6,7 @@
      fail.FUNCTION 3      what a function returns instead of an answer; fail.1.FUNCTION: for GPU 1 only
      1.memory_used 4096   a figure of GPU 1; without the number: of every GPU
      0.processes 71:4096,72:100   pid:MiB
+     0.utilization 71:43          pid:percent of the GPU's time, a sample each
    Built with -DOLD_DRIVER it lacks what drivers before 510 lack. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 
 typedef int ret_t;
 typedef void *device_t;
-enum { SUCCESS = 0, INSUFFICIENT_SIZE = 7, UNINITIALIZED = 1 };
+enum { SUCCESS = 0, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7, UNINITIALIZED = 1 };
 static int initialised = 0;
 
 static int look_up(const char *key, char *value, size_t size) {
@@ -163,6 +164,22 @@ static ret_t listed(device_t d, const char *key, unsigned *count, struct process
         }
         found++;
     }
+    *count = found;
+    return found > (out ? room : 0) ? INSUFFICIENT_SIZE : SUCCESS;
+}
+struct sample { unsigned pid; unsigned long long stamp; unsigned sm, memory, encoder, decoder; };
+ret_t nvmlDeviceGetProcessUtilization(device_t d, struct sample *out, unsigned *count, unsigned long long since) {
+    char text[512];
+    unsigned found = 0, room = *count;
+    (void)since;
+    CHECK(d);
+    if (!of_device(d, "utilization", text, sizeof text)) return NOT_FOUND;
+    for (char *entry = strtok(text, ","); entry; entry = strtok(NULL, ","), found++)
+        if (out && found < room) {
+            char *colon = strchr(entry, ':');
+            out[found].pid = (unsigned)atoi(entry);
+            out[found].sm = colon ? (unsigned)atoi(colon + 1) : 0;
+        }
     *count = found;
     return found > (out ? room : 0) ? INSUFFICIENT_SIZE : SUCCESS;
 }

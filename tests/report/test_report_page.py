@@ -11,7 +11,7 @@ from report_samples import ENVIRONMENT, candidate, failed, lively, record, space
 
 from spectune.blotting import blotted_yaml
 from spectune.engines.protocol import Effective
-from spectune.machine import Difference
+from spectune.machine import CoresUsed, Difference, Others
 from spectune.report import write_report
 from spectune.search.reached import Reached
 from spectune.search.records import Role, Seconds, Status, TrialRecord
@@ -44,6 +44,13 @@ def test_verdict_marks_and_caveats_are_told(page):
     assert "measured on the CPU reference runtime" in page.text
     assert "Method and caveats" in page.text
     assert "the budget of 12 launches is used up (12)" in page.text
+
+
+def test_launches_beside_other_work_are_a_caveat(tmp_path):
+    others = {"c8": Others(CoresUsed(2, 0.4, 1.6, 0.5))}
+    crowded = [dataclasses.replace(record, others=others) for record in lively()]
+    assert "A busy machine" in page_of(tmp_path, crowded).text
+    assert "A busy machine" not in page_of(tmp_path, lively()).text
 
 
 def test_a_simulated_study_says_so_on_top(tmp_path):
