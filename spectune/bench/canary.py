@@ -59,7 +59,13 @@ class Answer:
 
 
 async def ask(
-    url: str, prompts: Sequence[TokenizedPrompt], *, together: bool, patience_s: float, temperature: float = 0.0
+    url: str,
+    prompts: Sequence[TokenizedPrompt],
+    *,
+    together: bool,
+    patience_s: float,
+    temperature: float = 0.0,
+    headers: Mapping[str, str] | None = None,
 ) -> list[Answer]:
     """Return a server's answers.
 
@@ -69,10 +75,11 @@ async def ask(
         together: All at once, so that they run in one batch; otherwise one after the other, until one has no answer.
         patience_s: Seconds an answer may take.
         temperature: Of the sampling; 0 is greedy.
+        headers: What every request carries.
     """
     sampling = {"temperature": temperature, "max_new_tokens": OUTPUT_TOKENS}
     timeout = aiohttp.ClientTimeout(total=patience_s)
-    async with aiohttp.ClientSession(timeout=timeout, trust_env=False) as session:
+    async with aiohttp.ClientSession(headers=headers, timeout=timeout, trust_env=False) as session:
         if together:
             return await asyncio.gather(*(_ask(session, url, prompt, sampling, patience_s) for prompt in prompts))
         answers: list[Answer] = []

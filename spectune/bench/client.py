@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from types import TracebackType
@@ -40,17 +40,21 @@ class Sampling:
 class GenerateClient:
     """Connections to one server; an async context manager."""
 
-    def __init__(self, base_url: str, *, inactivity_s: float = 120.0, connect_s: float = 10.0) -> None:
+    def __init__(
+        self, base_url: str, *, inactivity_s: float = 120.0, connect_s: float = 10.0,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:  # fmt: skip
         """Describe the server.
 
         Args:
             base_url: `http://host:port`.
             inactivity_s: A request that sees no new token for so long has failed.
             connect_s: Time to establish a connection.
+            headers: What every request carries.
         """
         self.base_url = base_url.rstrip("/")
         self.inactivity_s = inactivity_s
-        self._connections = Connections(self.base_url, connect_s)
+        self._connections = Connections(self.base_url, connect_s, headers or {})
 
     async def __aenter__(self) -> Self:
         return self

@@ -206,7 +206,9 @@ class Engine(Protocol):
         """Return the legal assignment nearest to one that breaks a bound between parameters."""
         ...
 
-    def command(self, candidate: Candidate, *, host: str, port: int, nccl_port: int | None = None) -> LaunchCommand:
+    def command(
+        self, candidate: Candidate, *, host: str, port: int, nccl_port: int | None = None, api_key: str | None = None
+    ) -> LaunchCommand:
         """Return the launch with every argument explicit on which a default could silently differ."""
         ...
 

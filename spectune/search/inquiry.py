@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import aiohttp
@@ -9,20 +10,20 @@ import aiohttp
 _PATIENCE_S = 30.0
 
 
-async def server_info(url: str) -> dict[str, Any]:
+async def server_info(url: str, headers: Mapping[str, str]) -> dict[str, Any]:
     """Return the engine's effective arguments; empty when it does not say."""
-    return await _asked(url, "/server_info", "/get_server_info")  # the second is the older name
+    return await _asked(url, headers, "/server_info", "/get_server_info")  # the second is the older name
 
 
-async def context_length(url: str) -> int | None:
+async def context_length(url: str, headers: Mapping[str, str]) -> int | None:
     """Return how many tokens a prompt and its answer may have together; None when the engine does not say."""
-    models = (await _asked(url, "/v1/models")).get("data")
+    models = (await _asked(url, headers, "/v1/models")).get("data")
     length = models[0].get("max_model_len") if isinstance(models, list) and models else None
     return length if isinstance(length, int) and length > 0 else None
 
 
-async def _asked(url: str, *paths: str) -> dict[str, Any]:
-    async with aiohttp.ClientSession(trust_env=False) as session:
+async def _asked(url: str, headers: Mapping[str, str], *paths: str) -> dict[str, Any]:
+    async with aiohttp.ClientSession(headers=headers, trust_env=False) as session:
         for path in paths:
             try:
                 async with session.get(url + path, timeout=aiohttp.ClientTimeout(total=_PATIENCE_S)) as answer:

@@ -16,8 +16,10 @@ from spectune.bench.course import GiveUp
 from spectune.bench.level import LevelPlan, LevelProgress, LevelRun
 from spectune.bench.load import run_level
 from spectune.bench.prompts import TokenizedPrompt
+from spectune.engines.address import Address
 from spectune.engines.protocol import Effective, Engine, LaunchCommand
 from spectune.engines.served import Served
+from spectune.engines.sglang.server_answers import authorization
 from spectune.machine import Difference, MachineWatch, Others
 from spectune.search.feed import PromptFeed
 from spectune.search.inquiry import context_length, server_info
@@ -110,15 +112,15 @@ class ServedLaunch:
     """A process tree that answers over HTTP."""
 
     def __init__(
-        self, engine: Engine, command: LaunchCommand, *, host: str, port: int, log: Path, hang_s: float, notes: Says,
-        machine: MachineWatch,
+        self, engine: Engine, command: LaunchCommand, *, address: Address, port: int, log: Path, hang_s: float,
+        notes: Says, machine: MachineWatch,
     ) -> None:  # fmt: skip
         """Prepare a launch.
 
         Args:
             engine: Reads its log.
             command: The process to start.
-            host: Where it will listen.
+            address: Where it will listen.
             port: Likewise.
             log: File for all it says.
             hang_s: Seconds without a new token on a request that is being served, after which it hangs.
@@ -126,8 +128,10 @@ class ServedLaunch:
             machine: Has looked at the machine before this launch.
         """
         env = command.environment(os.environ)
-        self._server = Server(command.argv, env, port=port, host=host, log_path=log)
-        self._client = GenerateClient(self._server.url, inactivity_s=hang_s)
+        host, headers = address.reached_at, authorization(address.api_key)
+        self._server = Server(command.argv, env, port=port, host=host, log_path=log, headers=headers)
+        self._client = GenerateClient(self._server.url, inactivity_s=hang_s, headers=headers)
+        self._headers = headers
         self._engine, self._notes, self._hang_s, self._machine = engine, notes, hang_s, machine
         self._gpus = GpuMemory(engine.gpus_held, env.get("CUDA_VISIBLE_DEVICES"))
         self._others = Others()
@@ -138,14 +142,14 @@ class ServedLaunch:
         await self._gpus.wait_until_free(says)
         await self._server.start()
         await self._server.wait_ready(timeout_s, on_progress=lambda line: says(f"starting: {line}"))
-        return await server_info(self._server.url)
+        return await server_info(self._server.url, self._headers)
 
     async def measure(
         self, plan: LevelPlan, prompts: PromptFeed, says: Says, give_up: GiveUp | None = None
     ) -> LevelRun:
         """Run the load client against it."""
         says("preparing prompts")
-        prompts.fit(await context_length(self._server.url))
+        prompts.fit(await context_length(self._server.url, self._headers))
         await asyncio.to_thread(prompts.prepare, PROMPTS_AHEAD)
         async with self._client as client:
             if not await client.flush_cache():
@@ -163,7 +167,9 @@ class ServedLaunch:
     ) -> list[Answer]:
         """Ask over HTTP; where answers are missing, wait until it is clear whether the engine is dying of it."""
         url, patience_s = self._server.url, self._hang_s
-        answers = await ask(url, prompts, together=together, temperature=temperature, patience_s=patience_s)
+        answers = await ask(
+            url, prompts, together=together, temperature=temperature, patience_s=patience_s, headers=self._headers
+        )
         if any(answer.error is not None for answer in answers):
             await asyncio.wait([self._server.exited], timeout=DYING_S)
         return answers

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from spectune import files
 from spectune.blotting import blot_file, blotted
+from spectune.engines.address import Address
 from spectune.engines.protocol import Effective, Engine, LaunchCommand, Mismatch, Occasion
 from spectune.engines.simulated.engine import SimulatedEngine
 from spectune.errors import SpectuneError
@@ -32,10 +33,10 @@ from spectune.serving.gpu_memory import PATIENCE_S
 from spectune.space import SearchSpace
 from spectune.withheld import secret_values, secret_variables
 
-HOST = "127.0.0.1"
 HANG_S = 45.0  # without a token for any request; with the 10 s an engine may take to die, known within a minute
 STOP_GRACE_S = 8.0
 EXCERPT_BYTES = 2000
+KEY_OF_YOUR_OWN = '"${SPECTUNE_API_KEY:?set a key of your own: this listens beyond loopback}"'
 
 
 @dataclass
@@ -139,18 +140,21 @@ class Trial:
         """Yield the command and its launch, which holds its ports meanwhile."""
         wanted = self._space.engine.args.get("port")
         port = wanted if isinstance(wanted, int) else None
+        address = Address.for_launch(self._space.engine.args)
         candidate, engine = self._step.candidate, self._engine
         if isinstance(engine, SimulatedEngine) and engine.virtual:
-            command = engine.command(candidate, host=HOST, port=port or 30000)
-            self._write_launch(command)
+            command = engine.command(candidate, host=address.host, port=port or 30000, api_key=address.api_key)
+            self._write_launch(command, address)
             launch = VirtualLaunch(engine.profile, command, engine.study_variables(self._occasion))
             yield command, launch
             self._keep("server.log", lambda: blotted(launch.log_tail(1 << 20) + "\n", self._secrets))
             return
         assert self._folder is not None, "a process tree needs a folder for its log"
         with reserve_ports(port) as ports:
-            command = engine.command(candidate, host=HOST, port=ports.http, nccl_port=ports.nccl)
-            self._write_launch(command)
+            command = engine.command(
+                candidate, host=address.host, port=ports.http, nccl_port=ports.nccl, api_key=address.api_key
+            )
+            self._write_launch(command, address)
             supervised = engine.supervised(command, self._occasion)
             log = self._folder / "server.log"
             machine = MachineWatch(
@@ -158,13 +162,11 @@ class Trial:
                 gpus=engine.gpus_held,
                 variable=supervised.environment(os.environ).get("CUDA_VISIBLE_DEVICES"),
             )  # fmt: skip
-            notes = self._watcher.notes
-            yield (
-                command,
-                ServedLaunch(
-                    engine, supervised, host=HOST, port=ports.http, log=log, hang_s=HANG_S, notes=notes, machine=machine
-                ),
-            )
+            served = ServedLaunch(
+                engine, supervised, address=address, port=ports.http, log=log, hang_s=HANG_S,
+                notes=self._watcher.notes, machine=machine,
+            )  # fmt: skip
+            yield command, served
 
     @property
     def _start_s(self) -> float:
@@ -230,10 +232,13 @@ class Trial:
                 "see `ps -ef | grep sglang`, then run the same command again"
             )
 
-    def _write_launch(self, command: LaunchCommand) -> None:
+    def _write_launch(self, command: LaunchCommand, address: Address) -> None:
         self._secrets = secret_values([command]) | secret_variables(os.environ)
+        shell = command.shell()
+        if address.api_key is not None:
+            shell = shell.replace(address.api_key, KEY_OF_YOUR_OWN)
         origin = f"# {self._engine.title}: a model of a machine answered, not this command\n"
-        script = f"#!/usr/bin/env bash\n{origin if self._engine.simulated else ''}exec {command.shell()}\n"
+        script = f"#!/usr/bin/env bash\n{origin if self._engine.simulated else ''}exec {shell}\n"
         self._keep("launch.sh", lambda: blotted(script, self._secrets), executable=True)
 
     def _keep(self, name: str, content: Callable[[], str | bytes], *, executable: bool = False) -> None:

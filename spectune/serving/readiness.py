@@ -35,11 +35,19 @@ class ReadinessProbe:
         last_answer: What came back most recently, for the message when time is up.
     """
 
-    def __init__(self, host: str, port: int, body: Mapping[str, Any], is_ours: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        body: Mapping[str, Any],
+        is_ours: Callable[[], bool],
+        headers: Mapping[str, str],
+    ) -> None:
         self._host = host
         self._port = port
         self._body = body
         self._is_ours = is_ours
+        self._headers = headers
         self.last_answer = f"nothing listens on port {port}"
 
     async def first_generation(self) -> dict[str, Any]:
@@ -50,7 +58,8 @@ class ReadinessProbe:
         """
         strangers = 0
         # trust_env is off: a proxy of the environment must not stand between us and the loopback interface.
-        async with aiohttp.ClientSession(f"http://{self._host}:{self._port}", trust_env=False) as session:
+        address = f"http://{self._host}:{self._port}"
+        async with aiohttp.ClientSession(address, headers=self._headers, trust_env=False) as session:
             while True:
                 if await self._port_is_open():
                     if self._is_ours():

@@ -36,14 +36,15 @@ class Server(GuardedTree):
 
     Attributes:
         server_id: Mark that every process of the engine carries in its environment.
-        host: Address the engine was told to listen on.
+        host: Address the engine answers at.
         port: Port the engine was told to listen on.
         log_path: File that stdout and stderr of the engine are appended to.
     """
 
     def __init__(
-        self, argv: Sequence[str], env: Mapping[str, str], *, port: int, log_path: Path, host: str = "127.0.0.1"
-    ) -> None:
+        self, argv: Sequence[str], env: Mapping[str, str], *, port: int, log_path: Path, host: str = "127.0.0.1",
+        headers: Mapping[str, str] | None = None,
+    ) -> None:  # fmt: skip
         """Describe a launch; nothing is started yet.
 
         Args:
@@ -51,11 +52,13 @@ class Server(GuardedTree):
             env: The complete environment of the engine; nothing else is inherited.
             port: The port `argv` tells the engine to listen on.
             log_path: Where output goes; missing folders are made.
-            host: The address `argv` tells the engine to listen on.
+            host: An address at which it listens then.
+            headers: What its requests must carry.
         """
         self.server_id = uuid.uuid4().hex
         self.host = host
         self.port = port
+        self._headers = headers or {}
         self._launched_at = 0.0
         super().__init__(argv, engine_environment(env, host), self.server_id, log_path)
 
@@ -87,7 +90,7 @@ class Server(GuardedTree):
             StartupTimeout: Time is up.
             PortHeldError: Another program answers on the port.
         """
-        prober = ReadinessProbe(self.host, self.port, probe, lambda: listens(self.pids(), self.port))
+        prober = ReadinessProbe(self.host, self.port, probe, lambda: listens(self.pids(), self.port), self._headers)
         asking = asyncio.create_task(prober.first_generation())
         tasks: list[asyncio.Task[Any]] = [asking]
         if on_progress is not None:

@@ -13,6 +13,7 @@ from spectune.space.document import Document, KeyPath
 from spectune.space.engine_section import exclusive_key_problems, fixed_argument_problem
 from spectune.space.environment import environment_name_problem, environment_value_problem
 from spectune.space.names import (
+    ADDRESS,
     ALGORITHM,
     ENV_PREFIX,
     NO_SPECULATION,
@@ -76,6 +77,8 @@ def _searched(
         section, fixed = ("env", env) if is_environment(name) else ("args", args)
         if message is not None:
             yield document.problem(path, message)
+        elif name in ADDRESS:
+            yield document.problem(path, f"'{name}' says where every launch listens; write it under engine.args")
         elif bare in fixed:
             other = document.line_of(("engine", section, bare))
             yield document.problem(

@@ -13,6 +13,8 @@ NUM_STEPS = "speculative-num-steps"
 EAGLE_TOPK = "speculative-eagle-topk"
 NUM_DRAFT_TOKENS = "speculative-num-draft-tokens"
 
+ADDRESS = ("host", "port")  # where a launch listens: no speed follows from it
+
 ENV_PREFIX = "env."
 SPECULATIVE_PREFIX = "speculative-"
 

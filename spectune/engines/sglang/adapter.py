@@ -167,11 +167,13 @@ class SGLangEngine:
         """Return the assignment with N moved into the bounds that S and K set."""
         return nearest_legal(assignment)
 
-    def command(self, candidate: Candidate, *, host: str, port: int, nccl_port: int | None = None) -> LaunchCommand:
+    def command(
+        self, candidate: Candidate, *, host: str, port: int, nccl_port: int | None = None, api_key: str | None = None
+    ) -> LaunchCommand:
         """Return the launch with every argument explicit on which a default could silently differ."""
         launch = self._complete(candidate.arguments)
         launch |= {name: self._model(launch[name]) for name in MODEL_ARGUMENTS if name in launch}
-        launch |= {"host": host, "port": port, "nccl-port": nccl_port}  # a nccl-port of None is left out
+        launch |= {"host": host, "port": port, "nccl-port": nccl_port, "api-key": api_key}  # what is None is left out
         argv = [self.program, "-m", "sglang.launch_server"]
         unset = (*self.unset, *candidate.unset_env)
         there = translate(launch, {**self.env, **candidate.env}, self.options, unset)

@@ -10,13 +10,14 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from spectune.engines.address import host_complaint
+
 SHIPPED_VERSION = "0.5.23"
 
 # What spectune decides for every launch, or cannot measure behind.
 RESERVED = {
-    "host": "spectune measures on the loopback interface; leave it out",
     "nccl-port": "spectune gives every launch ports of its own; leave it out",
-    "api-key": "an engine under measurement listens on loopback only; add the key to the exported launch",
+    "api-key": "a launch that listens beyond loopback gets a key of its own; add yours to the exported launch",
     "config": "spectune has to know every argument; write them into engine.args",
     "nnodes": "launches over several nodes are not supported",
 }
@@ -42,6 +43,8 @@ class Option:
         """Say what is wrong with `value` for this option; None when it fits."""
         if self.name in RESERVED:
             return f"{self.name} cannot be set here: {RESERVED[self.name]}"
+        if self.name == "host":
+            return host_complaint(value)
         if self.kind == "flag":
             return None if isinstance(value, bool) else f"{self.name} is a switch: true or false, but got {value!r}"
         if self.nargs in ("+", "*"):

@@ -12,6 +12,7 @@ import orjson
 from aiohttp import web
 
 from spectune.engines.simulated.acceptance import KNOWN_CLASSES
+from spectune.engines.simulated.authorization import allowed
 from spectune.engines.simulated.generation import Generation
 from spectune.engines.simulated.information import Information
 from spectune.engines.simulated.log import EngineLog
@@ -39,7 +40,10 @@ class EngineHttp:
         app: The application to run.
     """
 
-    def __init__(self, scheduler: Scheduler, information: Information, cache: PrefixCache, log: EngineLog) -> None:
+    def __init__(
+        self, scheduler: Scheduler, information: Information, cache: PrefixCache, log: EngineLog, api_key: str | None
+    ) -> None:
+        self._api_key = api_key
         self._scheduler, self._information, self._cache, self._log = scheduler, information, cache, log
         self.ready = False
         self.address = ("127.0.0.1", 0)
@@ -91,6 +95,8 @@ class EngineHttp:
 
     @web.middleware
     async def _logged(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if not allowed(request.method, request.path, request.headers.get("Authorization"), self._api_key):
+            handler = _unauthorized
         try:
             response = await handler(request)
         except (web.HTTPNotFound, web.HTTPMethodNotAllowed) as error:
@@ -231,6 +237,10 @@ class EngineHttp:
             self._open.discard(generation.request_id)
         if not self._open:
             self._all_answered.set()
+
+
+async def _unauthorized(_request: web.Request) -> web.StreamResponse:
+    return _json({"error": "Unauthorized"}, status=401)
 
 
 def _json(content: Any, status: int = 200) -> web.Response:

@@ -117,7 +117,7 @@ class _Engine:
             watchdog_s=float(arguments.get("watchdog-timeout", WATCHDOG_S)),
         )  # fmt: skip
         self._scheduler.on_point(self._faults.serving)
-        self._http = EngineHttp(self._scheduler, self._information, cache, self._log)
+        self._http = EngineHttp(self._scheduler, self._information, cache, self._log, arguments.get("api-key"))
         self._http.address = self._address
         self._ending = Ending(
             self._http, self._faults, self._workers, self._log, env=command.env, time_scale=time_scale
