@@ -28,7 +28,7 @@ from spectune.machine import (
     take_fingerprint,
 )
 from spectune.search import running_studies
-from spectune.serving import Leftovers, find_leftovers, leftover_findings
+from spectune.serving import Leftovers, find_leftovers, held_locks, leftover_findings, reservation_findings
 from spectune.space import SearchSpace
 
 SCHEMA = 1
@@ -111,6 +111,7 @@ def _checkup(
         *leftover_findings(left, on_gpus=on_gpus, ephemeral=fingerprint.host.ephemeral_ports, wanted=wanted_port),
         *gpu_findings(fingerprint.gpus, os.environ.get("CUDA_VISIBLE_DEVICES")),
         *host_findings(fingerprint, disks, meter.read_after(LOOK_S)),
+        *reservation_findings(fingerprint.gpus.devices, held_locks()),
         *_running(),
     ]
     return Checkup(fingerprint, disks, left, in_order(findings))

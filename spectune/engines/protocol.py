@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -35,6 +35,10 @@ class LaunchCommand:
         """Return the whole environment of the launch, `base` with the differences applied."""
         kept = {name: value for name, value in base.items() if name not in self.unset}
         return kept | dict(self.env)
+
+    def with_variables(self, variables: Mapping[str, str]) -> LaunchCommand:
+        """Return the same launch with more variables set."""
+        return replace(self, env={**self.env, **variables})
 
     def shell(self) -> str:
         """Return the command as one quoted line for a shell."""

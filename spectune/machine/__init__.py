@@ -13,6 +13,7 @@ from spectune.machine.nvml import read_gpus
 from spectune.machine.open_files import users_of
 from spectune.machine.others import Others
 from spectune.machine.overview import overview
+from spectune.machine.place import here, place_of
 from spectune.machine.watch import MachineWatch
 
 __all__ = [
@@ -32,11 +33,13 @@ __all__ = [
     "count_gpus",
     "differences",
     "gpu_findings",
+    "here",
     "holders",
     "host_findings",
     "in_order",
     "memory_not_back",
     "overview",
+    "place_of",
     "quick_fingerprint",
     "read_disks",
     "read_gpus",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -51,7 +51,7 @@ _MATTERS: Sequence[tuple[str, str]] = (
     (r"gpus\..*\.problem", "the GPU is of no use"),
     (r"gpus\..*\.(default_)?power_limit_w", "clocks under load follow the power limit"),
     (r"gpus\..*\.(max|application)_(sm|memory)_mhz", "the highest clock decides the speed"),
-    (r"gpus\..*\.max_pcie_(gen|width)", "collectives cross this link"),
+    (r"gpus\..*\.(max_pcie_(gen|width)|nvlink)", "collectives cross this link"),
     (r"gpus\..*\.(mig|ecc|numa_node|name|memory_total_mib)", "it is another GPU, or set up as another"),
     (r"host\.(governor|max_mhz)", "the engine's host code runs at another clock"),
     (r"host\.(bound_to|bound_nodes|cores|cgroup_cores)", "the engine runs on other cores, or further from the GPUs"),
@@ -93,6 +93,19 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Dif
         found += [*_links(key, gpus_was[key], gpus_now[key]), *_throttle(key, gpus_was[key], gpus_now[key])]
         found += _strangers(key, gpus_was[key], gpus_now[key])
     return sorted(found, key=lambda one: (not one.matters, one.field))
+
+
+def without_gpus(fingerprint: Mapping[str, Any], keys: Collection[str]) -> Mapping[str, Any]:
+    """Return a fingerprint that tells nothing of some of its GPUs: those that somebody else's launches are on.
+
+    Args:
+        fingerprint: `Fingerprint.to_json()`, or what was read back from `environment.json`.
+        keys: What the GPUs are known by (`Gpu.key`).
+    """
+    if not keys:
+        return fingerprint
+    kept = [gpu for key, gpu in _devices(fingerprint).items() if key not in keys]
+    return {**fingerprint, "gpus": {**_mapping(fingerprint.get("gpus")), "devices": kept}}
 
 
 def throttling(before: Mapping[str, Any], after: Mapping[str, Any], at_least_ms: int = 100) -> list[Difference]:

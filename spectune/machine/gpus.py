@@ -18,6 +18,7 @@ REASONS = {
     0x080: "hw_power_brake",
     0x100: "display_clocks",
 }
+SLICE = "MIG-"  # how the names of slices begin
 SLOWDOWNS = frozenset({"hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake"})
 
 
@@ -49,6 +50,8 @@ class Gpu:
     Attributes:
         index: Number in the driver's order.
         problem: Why it is of no use at all, such as that it is lost.
+        uuid: Its name for good, or that of a slice of it (MIG).
+        nvlink: Numbers of the GPUs that NVLink joins it to.
         throttle: Names of the reasons that hold its clocks back now (`REASONS`).
         throttled_ms: Milliseconds since the driver was loaded in which `power`, `thermal`, `board` or `reliability`
             limits held it back.
@@ -61,6 +64,7 @@ class Gpu:
     name: str | None = None
     pci: str | None = None
     numa_node: int | None = None
+    nvlink: tuple[int, ...] | None = None
     problem: str | None = None
     memory_total_mib: int | None = None
     memory_used_mib: int | None = None
@@ -91,6 +95,11 @@ class Gpu:
         """What it is known by across reboots: its UUID, or its number where that is not told."""
         return self.uuid or str(self.index)
 
+    @property
+    def called(self) -> str:
+        """What CUDA_VISIBLE_DEVICES calls it: its number, or the name of a slice, which has none."""
+        return self.key if self.key.startswith(SLICE) else str(self.index)
+
 
 @dataclass(frozen=True)
 class Gpus:
@@ -120,8 +129,8 @@ def visible(devices: Sequence[Gpu], variable: str | None) -> tuple[Gpu, ...]:
 
     Args:
         devices: All of them.
-        variable: Value of CUDA_VISIBLE_DEVICES: numbers or beginnings of UUIDs. As CUDA reads it, the first entry that
-            is nothing ends the list. None: not set.
+        variable: Value of CUDA_VISIBLE_DEVICES: numbers, beginnings of UUIDs or names of slices. As CUDA reads it, the
+            first entry that is nothing, or stands there already, ends the list. None: not set.
     """
     if variable is None:
         return tuple(devices)
@@ -129,7 +138,9 @@ def visible(devices: Sequence[Gpu], variable: str | None) -> tuple[Gpu, ...]:
     for entry in (part.strip() for part in variable.split(",")):
         found = [gpu for gpu in devices if entry and (entry == str(gpu.index) or (gpu.uuid or "").startswith(entry))]
         exact = [gpu for gpu in found if entry == str(gpu.index)] or found
-        if len(exact) != 1:
+        if entry.startswith(SLICE):
+            exact = [Gpu(len(chosen), uuid=entry)]
+        if len(exact) != 1 or exact[0] in chosen:
             break
         chosen.append(exact[0])
     return tuple(chosen)

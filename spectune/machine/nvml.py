@@ -71,7 +71,7 @@ def read_gpus(own: Collection[int] = (), sysfs: Path = Path("/sys/bus/pci/device
         return Gpus(problem=_why_not(pynvml, error), in_kernel=in_kernel)
     try:
         count = pynvml.nvmlDeviceGetCount()
-        devices = tuple(_read_gpu(pynvml, index, own, sysfs) for index in range(count))
+        devices = tuple(_read_gpu(pynvml, index, count, own, sysfs) for index in range(count))
         return Gpus(devices, _driver(pynvml), _cuda(pynvml), None, in_kernel)
     except pynvml.NVMLError as error:
         return Gpus(problem=_why_not(pynvml, error), in_kernel=in_kernel)
@@ -80,7 +80,7 @@ def read_gpus(own: Collection[int] = (), sysfs: Path = Path("/sys/bus/pci/device
             pynvml.nvmlShutdown()
 
 
-def _read_gpu(nvml: Any, index: int, own: Collection[int], sysfs: Path) -> Gpu:
+def _read_gpu(nvml: Any, index: int, count: int, own: Collection[int], sysfs: Path) -> Gpu:
     try:
         device = nvml.nvmlDeviceGetHandleByIndex(index)
     except nvml.NVMLError as error:
@@ -97,6 +97,7 @@ def _read_gpu(nvml: Any, index: int, own: Collection[int], sysfs: Path) -> Gpu:
                 problem = str(error)
                 break
     values["processes"] = None if problem else _processes(nvml, device, own)
+    values["nvlink"] = None if problem else _nvlink(nvml, device, index, count)
     values["throttled_ms"] = {} if problem else _throttled(nvml, device)
     if "pci" in values:
         values["numa_node"] = _numa_node(sysfs, values["pci"])
@@ -133,6 +134,22 @@ def _busy_percent(nvml: Any, device: Any) -> dict[int, int]:
             if sample.smUtil <= _WHOLE:  # old drivers leave entries of the list as they were
                 found[sample.pid] = max(sample.smUtil, found.get(sample.pid, 0))
     return found
+
+
+def _nvlink(nvml: Any, device: Any, index: int, count: int) -> tuple[int, ...] | None:
+    """List the other GPUs that memory can be read from over NVLink; None where the driver does not say."""
+    joined = []
+    for other in range(count):
+        if other == index:
+            continue
+        try:
+            its = nvml.nvmlDeviceGetHandleByIndex(other)
+            status = nvml.nvmlDeviceGetP2PStatus(device, its, nvml.NVML_P2P_CAPS_INDEX_NVLINK)
+        except nvml.NVMLError:
+            return None
+        if status == nvml.NVML_P2P_STATUS_OK:
+            joined.append(other)
+    return tuple(joined)
 
 
 def _name(pid: int) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from spectune.machine.cores import CoreMeter
-from spectune.machine.differences import Difference, differences, throttling
+from spectune.machine.differences import Difference, differences, throttling, without_gpus
 from spectune.machine.fingerprint import take_fingerprint
 from spectune.machine.gpus import visible
 from spectune.machine.others import Others, computing
@@ -23,13 +23,17 @@ class MachineWatch:
         Args:
             since: Fingerprint to compare with: the study's own. An empty one gives no differences.
             engine: Name and version of the engine that is launched now.
-            gpus: GPUs it computes on.
+            gpus: GPUs it computes on, of the machine's others nothing is noted; 0 where it uses none.
             variable: Its CUDA_VISIBLE_DEVICES, None where that is not set.
         """
-        self._since, self._engine, self._gpus, self._variable = since, engine, gpus, variable
-        self._before = take_fingerprint(engine).to_json()
+        before = take_fingerprint(engine)
+        own = {gpu.key for gpu in visible(before.gpus.devices, variable)[:gpus]}
+        self._elsewhere = {gpu.key for gpu in before.gpus.devices if own and gpu.key not in own}
+        self._since, self._engine = without_gpus(since, self._elsewhere), engine
+        self._gpus, self._variable = gpus, variable
+        self._before = without_gpus(before.to_json(), self._elsewhere)
         self._seen: dict[str, Difference] = {}
-        self._note(differences(since, self._before))
+        self._note(differences(self._since, self._before))
         self._meter = CoreMeter()
 
     @property
@@ -49,7 +53,7 @@ class MachineWatch:
         """
         cores = self._meter.read()
         now = take_fingerprint(self._engine, own=own)
-        told = now.to_json()
+        told = without_gpus(now.to_json(), self._elsewhere)
         self._note([*differences(self._since, told), *throttling(self._before, told)])
         return Others(cores, computing(visible(now.gpus.devices, self._variable)[: self._gpus]))
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from spectune.engines.protocol import LaunchCommand
 
+GPUS = "CUDA_VISIBLE_DEVICES"
+
 
 @dataclass(frozen=True)
 class Reached:
@@ -49,6 +51,13 @@ def read_back(
     absent = [name for name in command.unset if name not in set_by_launcher]
     wanted: list[tuple[str, str | None]] = [*sorted(command.env.items()), *((name, None) for name in absent)]
     return tuple(
-        Reached(name, value, sum(worker.get(name) == value for worker in workers), len(workers))
+        Reached(name, value, sum(_has(worker, name, value) for worker in workers), len(workers))
         for name, value in wanted
     )
+
+
+def _has(worker: Mapping[str, str], name: str, value: str | None) -> bool:
+    found = worker.get(name)
+    if name == GPUS and found and value:  # a launcher may give each worker only one of them
+        return set(found.split(",")) <= set(value.split(","))
+    return found == value

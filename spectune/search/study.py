@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +25,7 @@ from spectune.search.plan import Stop, next_step
 from spectune.search.proposals import Proposer
 from spectune.search.prospect import progress, prospect
 from spectune.search.records import TrialRecord
+from spectune.search.room import room_for
 from spectune.search.samplers import GUIDED
 from spectune.search.siblings import remarks
 from spectune.search.traffic import open_prompts, summary
@@ -77,7 +79,7 @@ async def run_study(
         return Ended(records, step)
     ledger = Ledger(folder.ledger, folder.name, space, records)
     workload = open_prompts(space)
-    renderer = engine.renderer()
+    renderer, held = engine.renderer(), contextlib.ExitStack()
     try:
         if not virtual:
             await _clear_machine(watcher)
@@ -93,11 +95,15 @@ async def run_study(
             chat_template=space.workload.chat_template, output_tokens=space.workload.output_tokens,
             start=max((record.prompts_end for record in records), default=0),
         )  # fmt: skip
+        # For the whole run, so that all launches of a study that begins here are made on the same GPUs.
+        parallel = space.engine.parallel
+        room = None if virtual else held.enter_context(await room_for(folder.root, engine, parallel, watcher.notes))
         while not isinstance(step, Stop):
             watcher.launching(step)
             occasion = Occasion(len(records), spent_s(records) / 3600, folder.root)
             dominated = may_end(step, space, records)
-            trial = Trial(step, folder.open_trial(step), space, engine, feed, canaries, watcher, occasion, dominated)
+            opened = folder.open_trial(step)
+            trial = Trial(step, opened, space, engine, feed, canaries, watcher, occasion, dominated, room)
             ledger.begin(step)
             record = await trial.run()
             seen = remarks(record, records)
@@ -112,6 +118,7 @@ async def run_study(
             watcher.planned(progress(records, prospect(records, space, proposer), pace))
             step = next_step(records, [], space, proposer)
     finally:
+        held.close()
         renderer.close()
     return Ended(records, step)
 

@@ -61,7 +61,7 @@ def _space(before: SearchSpace, after: SearchSpace) -> Iterator[Difference]:
         if was.get(name) != now.get(name) and name != f"search.{DRAFTER}":
             part, _, rest = name.partition(".")
             asked = part == "workload" and rest.split(".")[0] in _ASKED
-            fixed = part == "engine" and rest.split(".")[0] in ("args", "env", "gpus", "profile", "virtual")
+            fixed = part == "engine" and rest.split(".")[0] in ("args", "env", "gpus", "parallel", "profile", "virtual")
             why = OTHER_QUESTIONS if asked else "every launch has it" if fixed else ""
             yield Difference(f"{SPACE}.{name}", was.get(name), now.get(name), matters=asked or fixed, why=why)
 

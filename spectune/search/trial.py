@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,13 +23,14 @@ from spectune.search.feed import PromptFeed
 from spectune.search.folder import StudyFolder
 from spectune.search.launched import Launched, ServedLaunch, TrialFailed
 from spectune.search.level_measuring import Levels
-from spectune.search.reached import Reached, read_back
+from spectune.search.reached import GPUS, Reached, read_back
 from spectune.search.records import Seconds, Status, Step, TrialRecord
+from spectune.search.room import Room, room_for_launch
 from spectune.search.traffic import longest_measuring_s
 from spectune.search.virtual import VirtualLaunch
 from spectune.search.watcher import Watcher
 from spectune.serving import EngineFailed, Failure, FailureClass, PortHeldError, reserve_ports
-from spectune.serving.gpu_memory import PATIENCE_S
+from spectune.serving.waiting import PROGRAM_S
 from spectune.space import SearchSpace
 from spectune.withheld import secret_values, secret_variables
 
@@ -63,6 +64,7 @@ class Trial:
         watcher: Watcher,
         occasion: Occasion,
         dominated: Dominated | None = None,
+        room: Room | None = None,
     ) -> None:
         """Prepare a launch.
 
@@ -76,24 +78,26 @@ class Trial:
             watcher: Who is told.
             occasion: Where in the study it stands.
             dominated: Ends levels early where other launches are better; None measures all of them in full.
+            room: What whoever makes the launch holds for it; None takes it for this launch alone.
         """
+        self._room = room
         self._step, self._folder, self._space, self._canaries = step, folder, space, canaries
         self._engine, self._feed, self._watcher, self._occasion = engine, feed, watcher, occasion
         self._levels = Levels(step, space, engine, feed, watcher, dominated, hang_s=HANG_S, keep=self._keep)
         self._spent = Account()
         self._suspect: list[Mismatch] = []
         self._reached: tuple[Reached, ...] = ()
+        self._gpu_variables: Mapping[str, str] = {}  # this machine's alone: in no record's command, in no export
         self._effective = Effective()
         self._notes: list[str] = []
         self._secrets: frozenset[str] = frozenset()  # of this launch: no file and no line of ours holds them
 
     async def run(self) -> TrialRecord:
         """Make the launch and return its record; the engine is gone when this returns or raises."""
-        started_at = datetime.now(UTC).isoformat(timespec="seconds")
         failure: Failure | None = None
-        with self._launch() as (command, launched):
-            began = launched.now()
-            start_s = PATIENCE_S + self._start_s
+        async with self._launch() as (command, launched):
+            started_at, began = datetime.now(UTC).isoformat(timespec="seconds"), launched.now()
+            start_s = PROGRAM_S + self._start_s
             longest_s = start_s + longest_measuring_s(self._space, self._feed.workload, hang_s=HANG_S)
             try:
                 async with asyncio.timeout(longest_s) as patience:
@@ -135,9 +139,9 @@ class Trial:
         )
         return record.without(self._secrets)
 
-    @contextlib.contextmanager
-    def _launch(self) -> Iterator[tuple[LaunchCommand, Launched]]:
-        """Yield the command and its launch, which holds its ports meanwhile."""
+    @contextlib.asynccontextmanager
+    async def _launch(self) -> AsyncIterator[tuple[LaunchCommand, Launched]]:
+        """Yield the command and its launch, which holds its ports and GPUs meanwhile."""
         wanted = self._space.engine.args.get("port")
         port = wanted if isinstance(wanted, int) else None
         address = Address.for_launch(self._space.engine.args)
@@ -150,22 +154,26 @@ class Trial:
             self._keep("server.log", lambda: blotted(launch.log_tail(1 << 20) + "\n", self._secrets))
             return
         assert self._folder is not None, "a process tree needs a folder for its log"
-        with reserve_ports(port) as ports:
+        study, parallel, notes = self._occasion.folder, self._space.engine.parallel, self._watcher.notes
+        with (
+            await room_for_launch(self._room, study, engine, parallel, notes) as room,
+            reserve_ports(port) as ports,
+        ):
             command = engine.command(
                 candidate, host=address.host, port=ports.http, nccl_port=ports.nccl, api_key=address.api_key
             )
             self._write_launch(command, address)
-            supervised = engine.supervised(command, self._occasion)
+            self._gpu_variables = room.group.variables
+            supervised = engine.supervised(command, self._occasion).with_variables(self._gpu_variables)
             log = self._folder / "server.log"
             machine = MachineWatch(
                 StudyFolder(self._occasion.folder).environment(), engine.title,
                 gpus=engine.gpus_held,
-                variable=supervised.environment(os.environ).get("CUDA_VISIBLE_DEVICES"),
+                variable=supervised.environment(os.environ).get(GPUS),
             )  # fmt: skip
             served = ServedLaunch(
-                engine, supervised, address=address, port=ports.http, log=log, hang_s=HANG_S,
-                notes=self._watcher.notes, machine=machine,
-            )  # fmt: skip
+                engine, supervised, address=address, port=ports.http, log=log, hang_s=HANG_S, notes=notes, machine=machine
+            )
             yield command, served
 
     @property
@@ -210,7 +218,7 @@ class Trial:
     def _read_back(self, launched: Launched, command: LaunchCommand) -> None:
         """Raise if a variable of the launch is not what the workers have."""
         workers = launched.workers(self._engine.worker_title)
-        self._reached = read_back(command, workers, self._engine.set_by_launcher)
+        self._reached = read_back(command.with_variables(self._gpu_variables), workers, self._engine.set_by_launcher)
         self._suspect += self._engine.falsified(workers)
         if not workers:
             self._suspect.append(Mismatch("worker environments", "readable", "no worker process was found"))

@@ -1,4 +1,4 @@
-"""Engine processes: ports, launch, readiness, teardown, and what a failure means."""
+"""Engine processes: ports, GPUs, launch, readiness, teardown, and what a failure means."""
 
 from spectune.serving.failures import (
     EngineDied,
@@ -12,13 +12,17 @@ from spectune.serving.failures import (
     log_tail,
 )
 from spectune.serving.gpu_memory import GpuMemory
+from spectune.serving.gpu_reservation import GpuGroup, reserve_gpus
 from spectune.serving.guarded import Teardown
+from spectune.serving.launch_slots import reserve_slot
 from spectune.serving.leftover_findings import leftover_findings
 from spectune.serving.leftovers import EngineProcess, Leftovers, PortHolder, find_leftovers
+from spectune.serving.machine_lock import Holder, MachineLock, held_locks
 from spectune.serving.ports import PortBlock, PortHeldError, reserve_ports
 from spectune.serving.processes import environments
 from spectune.serving.readiness import DEFAULT_PROBE
 from spectune.serving.reaping import end_leftovers
+from spectune.serving.reservation_findings import reservation_findings
 from spectune.serving.segments import Segment
 from spectune.serving.server import Readiness, Server
 
@@ -29,8 +33,11 @@ __all__ = [
     "EngineProcess",
     "Failure",
     "FailureClass",
+    "GpuGroup",
     "GpuMemory",
+    "Holder",
     "Leftovers",
+    "MachineLock",
     "PortBlock",
     "PortHeldError",
     "PortHolder",
@@ -45,7 +52,11 @@ __all__ = [
     "end_leftovers",
     "environments",
     "find_leftovers",
+    "held_locks",
     "leftover_findings",
     "log_tail",
+    "reservation_findings",
+    "reserve_gpus",
     "reserve_ports",
+    "reserve_slot",
 ]

@@ -7,13 +7,14 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
-from spectune.errors import SpectuneError
 from spectune.machine import Gpu, Gpus, holders, memory_not_back, read_gpus, visible
 from spectune.machine.gpu_findings import TAKEN
+from spectune.serving.waiting import POLL_S, PROGRAM_S, InTheWay, wait_for
 
-PATIENCE_S = 900.0  # with somebody else's program
 BACK_S = 60.0  # for the driver to take back what an ended process had
-POLL_S = 1.0
+END_IT = (
+    "spectune ends no other program: end it or name other GPUs in CUDA_VISIBLE_DEVICES, and the same command goes on"
+)
 
 
 @dataclass
@@ -32,7 +33,7 @@ class GpuMemory:
     count: int
     variable: str | None = None
     read: Callable[[], Gpus] = read_gpus
-    patience_s: float = PATIENCE_S
+    patience_s: float = PROGRAM_S
     back_s: float = BACK_S
     poll_s: float = POLL_S
     _before: Gpus = field(default_factory=Gpus, init=False)
@@ -46,22 +47,14 @@ class GpuMemory:
         Raises:
             SpectuneError: Somebody held one for too long.
         """
-        began = time.monotonic()
-        while self.count:
+
+        async def attempt() -> InTheWay | None:
             self._before = await self._look()
-            held = [
-                gpu for gpu in self._before.devices if (gpu.memory_used_mib or 0) > TAKEN * (gpu.memory_total_mib or 0)
-            ]
-            if not held:
-                return
-            waited_s = time.monotonic() - began
-            if waited_s > self.patience_s:
-                raise SpectuneError(
-                    f"{who_holds(held)}, for {waited_s / 60:.0f} minutes now. spectune never ends other programs: end "
-                    "it or name other GPUs in CUDA_VISIBLE_DEVICES, and the same command goes on"
-                )
-            says(f"waiting {waited_s:.0f} s: {who_holds(held)}")
-            await asyncio.sleep(self.poll_s)
+            held = [gpu for gpu in self._before.devices if taken(gpu)]
+            return InTheWay(who_holds(held), END_IT, self.patience_s) if held else None
+
+        if self.count:
+            await wait_for(attempt, says, self.poll_s)
 
     async def wait_until_back(self) -> str | None:
         """Wait until no more is in use than before the launch; returns who holds what is not back, None if all is."""
@@ -82,6 +75,11 @@ class GpuMemory:
         """Read the GPUs of the launch; the first of those it is shown, as SGLang takes them."""
         gpus = await asyncio.to_thread(self.read)
         return Gpus(visible(gpus.devices, self.variable)[: self.count])
+
+
+def taken(gpu: Gpu) -> bool:
+    """Whether too much of a GPU's memory is in use for a launch."""
+    return (gpu.memory_used_mib or 0) > TAKEN * (gpu.memory_total_mib or 0)
 
 
 def who_holds(gpus: Sequence[Gpu]) -> str:

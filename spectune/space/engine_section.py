@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from spectune.space.durations import Duration
 from spectune.space.names import ALGORITHM, argument_name_problem, hint, is_environment, is_speculative
-from spectune.space.sections import ArgumentValue, Count, Flag, Section, Text
+from spectune.space.sections import ArgumentValue, Count, Flag, Positive, Section, Text
 from spectune.space.values import UNSET
 
 RUNTIMES = ("cpu-reference",)
@@ -29,6 +29,8 @@ class EngineSection(Section):
         profile: Machine profile of a simulated engine.
         virtual: Whether a simulated engine runs in virtual time.
         gpus: GPUs one launch takes.
+        parallel: Launches at once on one machine, where several workers share the study. Neighbours share its PCIe, its
+            host memory and its processor, so figures of launches beside others hold for launches beside others.
         args: Engine arguments without dashes → value.
         env: Variables of the workers' environment; `unset` means absent.
         startup_timeout: Seconds a launch may take until it answers.
@@ -41,6 +43,7 @@ class EngineSection(Section):
     profile: Text | None = None
     virtual: Flag | None = None
     gpus: Count = 1
+    parallel: Positive = 1
     args: dict[str, ArgumentValue] = Field(default_factory=dict)
     env: dict[str, str] = Field(default_factory=dict)
     startup_timeout: Duration = 1200.0

@@ -35,6 +35,7 @@ _REFUSED = {
         _LOADER,
     ),
     "CUDA_VISIBLE_DEVICES": _SPECTUNE + "; say how many with engine.gpus",
+    "CUDA_DEVICE_ORDER": _SPECTUNE + ", to PCI_BUS_ID where a launch takes some of the GPUs",
 }
 
 

@@ -33,6 +33,8 @@ from spectune.engines.sglang.preflight.drafters import Drafters
 from spectune.engines.sglang.rules import ALGORITHM
 from spectune.engines.sglang.rules.folding import Rulebook, algorithm_of, nearest_legal
 from spectune.engines.sglang.rules.judging import Finding
+from spectune.engines.sglang.rules.sizes import gpus_each
+from spectune.engines.sglang.rules.state import State
 from spectune.engines.sglang.versions.overlap import VARIABLE as OVERLAP_VARIABLE
 from spectune.engines.sglang.versions.translation import translate, unavailable
 from spectune.errors import Problem
@@ -48,6 +50,7 @@ SET_BY_LAUNCHER = frozenset(
     }
 )  # fmt: skip
 RUNTIME_PREFIX = "runtime:"
+GROUP_SIZES = frozenset({"tp-size", "pp-size", "dp-size", "attn-dp-size", "nnodes"})  # decide how many GPUs it takes
 MODEL_ARGUMENTS = ("model-path", "tokenizer-path", "speculative-draft-model-path", "speculative-draft-model")
 # Reported in another form than they were passed in, or only meaningful to the launcher.
 NOT_ECHOED = frozenset(
@@ -119,6 +122,8 @@ class SGLangEngine:
             )
         if self.cuda and (found := count_gpus()) < self.gpus:
             problems.append(Problem(f"engine.gpus asks for {self.gpus} GPUs, but this machine shows {found}"))
+        if (beyond := self._beyond({})) is not None:
+            problems.append(Problem(f"{beyond.reason}; raise engine.gpus"))
         return problems
 
     def missing_model(self, reference: Any) -> str | None:
@@ -159,9 +164,21 @@ class SGLangEngine:
         return self._drafters.findings(values, longest_request)
 
     def _there(self, part: Part) -> Part:
-        """Exclude a legal part that the installed version does not have."""
-        lacking = None if part.illegal else unavailable(dict(part.items), self.env, self.options)
+        """Exclude a legal part that the installed version does not have, or the launch's GPUs do not bear."""
+        if part.illegal:
+            return part
+        values = dict(part.items)
+        lacking = unavailable(values, self.env, self.options) or self._beyond(values)
         return part if lacking is None else replace(part, illegal=lacking)
+
+    def _beyond(self, values: Assignment) -> Illegal | None:
+        """Exclude what takes more GPUs than the launch is shown."""
+        if not self.gpus_held or (values and not GROUP_SIZES & values.keys()):
+            return None
+        takes = gpus_each(State({**self.fixed, **values}, model=Model.unknown(), env=self.env))
+        if takes <= self.gpus:
+            return None
+        return Illegal("gpus", f"it takes {takes} GPUs of a machine, but a launch is shown {self.gpus} (engine.gpus)")
 
     def repaired(self, assignment: Assignment) -> Assignment:
         """Return the assignment with N moved into the bounds that S and K set."""

@@ -42,7 +42,7 @@ def _port(state: State) -> str | None:
     return next((name for name, port in given if port is not None and not 0 <= int(port) <= GREATEST_PORT), None)
 
 
-def _gpus_each(state: State) -> int:
+def gpus_each(state: State) -> int:
     """Return the GPUs a launch takes of each of its machines."""
     replicas = 1 if state.attention_dp else state.number("dp-size")
     return state.number("tp-size") * state.number("pp-size") * replicas // max(1, int(state.get("nnodes") or 1))
@@ -76,8 +76,8 @@ SIZES = (
         advice=f"from 1 to {GREATEST_PORT}",
     ),
     Rule(
-        "gpus-of-a-machine", "unwise", lambda s: not s.cpu and _gpus_each(s) > GPUS_OF_A_MACHINE,
-        lambda s: (f"this takes {_gpus_each(s)} GPUs of one machine, and machines with more than {GPUS_OF_A_MACHINE} "
+        "gpus-of-a-machine", "unwise", lambda s: not s.cpu and gpus_each(s) > GPUS_OF_A_MACHINE,
+        lambda s: (f"this takes {gpus_each(s)} GPUs of one machine, and machines with more than {GPUS_OF_A_MACHINE} "
                    "are rare"), "server_args.py:589", READ,
         advice="for several machines, pass nnodes, node-rank and dist-init-addr on each",
     ),

@@ -1,0 +1,28 @@
+"""What is reserved on this machine, for `spectune doctor`. A pure function; nothing is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from spectune.machine import Finding, Gpu
+from spectune.serving.gpu_reservation import PREFIX
+from spectune.serving.machine_lock import Holder, file_name
+
+
+def reservation_findings(gpus: Sequence[Gpu], held: Mapping[str, Holder]) -> list[Finding]:
+    """Return who has which GPUs.
+
+    Args:
+        gpus: Of this machine.
+        held: What `held_locks` found.
+    """
+    called = {file_name(PREFIX + gpu.key): gpu.called for gpu in gpus}
+    by_holder: dict[Holder, list[str]] = {}
+    for lock, holder in held.items():
+        if lock.startswith(PREFIX):
+            by_holder.setdefault(holder, []).append(called.get(lock, lock.removeprefix(PREFIX)))
+    why = "a search here takes others, or waits until they are given back"
+    return [
+        Finding("gpu-reserved", "info", f"{holder}, has GPU {', '.join(sorted(names))}", why)
+        for holder, names in by_holder.items()
+    ]
