@@ -41,7 +41,7 @@ class Holder:
 
     def __str__(self) -> str:
         who = "another spectune" if self.pid is None else f"spectune (pid {self.pid})"
-        return f"{who}, for {self.study}" if self.study else who
+        return f"{who} for the study {self.study}" if self.study else who
 
 
 class MachineLock:

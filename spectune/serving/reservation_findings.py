@@ -23,6 +23,6 @@ def reservation_findings(gpus: Sequence[Gpu], held: Mapping[str, Holder]) -> lis
             by_holder.setdefault(holder, []).append(called.get(lock, lock.removeprefix(PREFIX)))
     why = "a search here takes others, or waits until they are given back"
     return [
-        Finding("gpu-reserved", "info", f"{holder}, has GPU {', '.join(sorted(names))}", why)
+        Finding("gpu-reserved", "info", f"{holder} has GPU {', '.join(sorted(names))}", why)
         for holder, names in by_holder.items()
     ]

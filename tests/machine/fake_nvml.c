@@ -142,6 +142,12 @@ ret_t nvmlDeviceGetEccMode(device_t d, unsigned *now, unsigned *pending) {
     *now = *pending = (unsigned)number(d, "ecc", 1);
     return SUCCESS;
 }
+ret_t nvmlDeviceGetP2PStatus(device_t d, device_t other, int what, int *out) {
+    long long clique = number(d, "nvlink", 0); /* GPUs of one clique, told by its number, are joined; 0: to none */
+    CHECK(d);
+    *out = what == 2 && clique && clique == number(other, "nvlink", 0) ? 0 : 4;
+    return SUCCESS;
+}
 struct violation { unsigned long long reference_us, violation_ns; };
 ret_t nvmlDeviceGetViolationStatus(device_t d, int policy, struct violation *out) {
     char key[32];

@@ -64,6 +64,13 @@ def test_an_old_driver_without_the_newer_functions(tmp_path: Path) -> None:
     assert [process["pid"] for process in gpu["processes"]] == [os.getpid()]
 
 
+def test_which_gpus_nvlink_joins(driver: FakeDriver) -> None:
+    driver.says("count 4", "0.nvlink 1", "1.nvlink 1", "3.nvlink 2")
+    assert [gpu["nvlink"] for gpu in driver.gpus()["devices"]] == [[1], [0], [], []]
+    driver.says("count 2", f"fail.nvmlDeviceGetP2PStatus {NOT_SUPPORTED}")
+    assert [gpu["nvlink"] for gpu in driver.gpus()["devices"]] == [None, None]
+
+
 def test_a_lost_gpu_leaves_the_others(driver: FakeDriver) -> None:
     driver.says("count 3", f"fail.1.nvmlDeviceGetHandleByIndex_v2 {LOST}", f"fail.2.nvmlDeviceGetMemoryInfo {LOST}")
     first, second, third = driver.gpus()["devices"]

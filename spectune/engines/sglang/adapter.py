@@ -25,6 +25,7 @@ from spectune.engines.served import Served
 from spectune.engines.sglang import arguments, effective
 from spectune.engines.sglang.drafting import capture_allowance_s, causes_of_nothing_accepted
 from spectune.engines.sglang.forced_acceptance import LENGTH, forced_lengths
+from spectune.engines.sglang.group_size import beyond_gpus
 from spectune.engines.sglang.interpreter import Interpreter, Tokenizer
 from spectune.engines.sglang.log_signatures import SIGNATURES
 from spectune.engines.sglang.model_config import Model
@@ -33,8 +34,6 @@ from spectune.engines.sglang.preflight.drafters import Drafters
 from spectune.engines.sglang.rules import ALGORITHM
 from spectune.engines.sglang.rules.folding import Rulebook, algorithm_of, nearest_legal
 from spectune.engines.sglang.rules.judging import Finding
-from spectune.engines.sglang.rules.sizes import gpus_each
-from spectune.engines.sglang.rules.state import State
 from spectune.engines.sglang.versions.overlap import VARIABLE as OVERLAP_VARIABLE
 from spectune.engines.sglang.versions.translation import translate, unavailable
 from spectune.errors import Problem
@@ -50,7 +49,6 @@ SET_BY_LAUNCHER = frozenset(
     }
 )  # fmt: skip
 RUNTIME_PREFIX = "runtime:"
-GROUP_SIZES = frozenset({"tp-size", "pp-size", "dp-size", "attn-dp-size", "nnodes"})  # decide how many GPUs it takes
 MODEL_ARGUMENTS = ("model-path", "tokenizer-path", "speculative-draft-model-path", "speculative-draft-model")
 # Reported in another form than they were passed in, or only meaningful to the launcher.
 NOT_ECHOED = frozenset(
@@ -122,7 +120,7 @@ class SGLangEngine:
             )
         if self.cuda and (found := count_gpus()) < self.gpus:
             problems.append(Problem(f"engine.gpus asks for {self.gpus} GPUs, but this machine shows {found}"))
-        if (beyond := self._beyond({})) is not None:
+        if (beyond := self._beyond_gpus({})) is not None:
             problems.append(Problem(f"{beyond.reason}; raise engine.gpus"))
         return problems
 
@@ -168,17 +166,11 @@ class SGLangEngine:
         if part.illegal:
             return part
         values = dict(part.items)
-        lacking = unavailable(values, self.env, self.options) or self._beyond(values)
+        lacking = unavailable(values, self.env, self.options) or self._beyond_gpus(values)
         return part if lacking is None else replace(part, illegal=lacking)
 
-    def _beyond(self, values: Assignment) -> Illegal | None:
-        """Exclude what takes more GPUs than the launch is shown."""
-        if not self.gpus_held or (values and not GROUP_SIZES & values.keys()):
-            return None
-        takes = gpus_each(State({**self.fixed, **values}, model=Model.unknown(), env=self.env))
-        if takes <= self.gpus:
-            return None
-        return Illegal("gpus", f"it takes {takes} GPUs of a machine, but a launch is shown {self.gpus} (engine.gpus)")
+    def _beyond_gpus(self, values: Assignment) -> Illegal | None:
+        return beyond_gpus(self.fixed, values, self.gpus) if self.gpus_held else None
 
     def repaired(self, assignment: Assignment) -> Assignment:
         """Return the assignment with N moved into the bounds that S and K set."""
