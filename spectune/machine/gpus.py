@@ -140,7 +140,7 @@ def visible(devices: Sequence[Gpu], variable: str | None) -> tuple[Gpu, ...]:
         exact = [gpu for gpu in found if entry == str(gpu.index)] or found
         if entry.startswith(SLICE):
             exact = [Gpu(len(chosen), uuid=entry)]
-        if len(exact) != 1 or exact[0] in chosen:
+        if len(exact) != 1 or exact[0].key in {gpu.key for gpu in chosen}:
             break
         chosen.append(exact[0])
     return tuple(chosen)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from machine_samples import gpu, machine
 
 from spectune.machine import Difference, Gpu, GpuProcess, MachineWatch, differences, quick_fingerprint, throttling
+from spectune.machine.differences import without_gpus
 from spectune.machine.software import ConfigFile
 
 NCCL_CONF = ConfigFile("/etc/nccl.conf", "abc", ("NCCL_ALGO",))
@@ -127,6 +128,17 @@ def test_time_spent_throttled_is_counted_within_a_launch() -> None:
         f"{FIRST}.throttled_ms.power": False,
         f"{FIRST}.throttled_ms.thermal": True,
     }
+
+
+def test_what_happens_on_the_gpus_of_others_is_left_out() -> None:
+    before, after = machine(), machine(gpu(0, power_limit_w=300.0), gpu(5, power_limit_w=300.0))
+    kept = [json.loads(json.dumps(one.to_json())) for one in (before, after)]
+    assert len(differences(*kept)) == 2
+    others = {f"GPU-0000000{index}" for index in range(4)}
+    (change,) = differences(*(without_gpus(one, others) for one in kept))
+    assert change.field == "gpus.devices.GPU-00000005.power_limit_w"
+    assert without_gpus(kept[0], ()) is kept[0]
+    assert without_gpus({"gpus": 3}, {"x"}) == {"gpus": {"devices": []}}
 
 
 @given(st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4)))

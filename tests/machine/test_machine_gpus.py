@@ -20,10 +20,17 @@ EIGHT = gpus().devices
         ("1,-1,2", [1]),
         ("GPU-00000006,0", [6, 0]),
         ("GPU-0", []),  # stands for more than one
+        ("2,2,3", [2]),  # CUDA stops at one that stands there already
     ],
 )
 def test_cuda_visible_devices(variable: str | None, numbers: list[int]) -> None:
     assert [one.index for one in visible(EIGHT, variable)] == numbers
+
+
+def test_slices_are_known_by_their_names_alone() -> None:
+    shown = visible(EIGHT, "MIG-a,MIG-GPU-1/2/0,MIG-a,0")
+    assert [one.called for one in shown] == ["MIG-a", "MIG-GPU-1/2/0"]
+    assert [one.called for one in visible(EIGHT, "GPU-00000006")] == ["6"]
 
 
 def test_memory_is_back_when_only_the_drivers_own_is_left() -> None:

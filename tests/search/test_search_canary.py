@@ -133,6 +133,15 @@ def test_reading_back_counts_each_worker_once(
         assert reached.workers == sum(worker.get(reached.name) == reached.wanted for worker in workers)
 
 
+@pytest.mark.parametrize(
+    ("found", "reached"), [("2,3", True), ("3", True), ("2", True), ("0,1", False), ("2,3,4", False), ("", False)]
+)
+def test_a_worker_may_have_been_given_one_of_the_gpus_of_its_launch(found: str, *, reached: bool) -> None:
+    command = LaunchCommand(("x",)).with_variables({"CUDA_VISIBLE_DEVICES": "2,3"})
+    (one,) = read_back(command, [{"CUDA_VISIBLE_DEVICES": found}], ())
+    assert one.workers == int(reached)
+
+
 def test_the_candidate_of_these_tests_is_one_of_the_space(tmp_path: Path) -> None:
     assert open_engine(load_space(write(tmp_path))).canonical(dict(chain(2).values)) == chain(2)
 

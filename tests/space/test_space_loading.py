@@ -121,6 +121,8 @@ def test_defaults() -> None:
         ("engine: {", "engine: {runtime: cpu, ", "2: engine.runtime: 'cpu' is not a runtime; valid: cpu-reference"),
         ("engine: {", "engine: {gpus: -1, ", "2: engine.gpus must be at least 0, but got -1"),
         ("engine: {", "engine: {gpus: true, ", "2: engine.gpus must be a whole number, but got true"),
+        ("engine: {", "engine: {parallel: 0, ", "2: engine.parallel must be at least 1, but got 0"),
+        ("engine: {", "engine: {env: {CUDA_DEVICE_ORDER: PCI_BUS_ID}, ", "2: CUDA_DEVICE_ORDER cannot be set here"),
         ("engine: {", "engine: {env: {A: }, ", "2: engine.env.A must be a string, but got nothing"),
         ("engine: {", 'engine: {env: {A: "x\\ny"}, ', "2: the value of A must be one line without control characters"),
         ("engine: {", "engine: {env: {SPECTUNE_SIM_LAUNCH: 1}, ", "2: SPECTUNE_SIM_LAUNCH cannot be set here"),

@@ -116,6 +116,33 @@ def test_missing_interpreter_and_gpus_are_both_said() -> None:
     assert "8 GPUs" in messages
 
 
+@pytest.mark.parametrize(
+    ("fixed", "takes"),
+    [
+        ({"tp-size": 16}, 16),
+        ({"tp-size": 8, "pp-size": 2}, 16),
+        ({"tp-size": 8, "dp-size": 2}, 16),
+        ({"tp-size": 8, "dp-size": 2, "enable-dp-attention": True}, None),
+        ({"tp-size": 16, "nnodes": 2}, None),
+        ({"tp-size": 16, "device": "cpu"}, None),
+        ({}, None),
+    ],
+)
+def test_a_launch_sees_no_more_gpus_than_it_is_said_to_take(fixed: dict[str, Any], takes: int | None) -> None:
+    said = [str(problem) for problem in engine(**fixed).missing() if "it takes" in str(problem)]
+    words = f"it takes {takes} GPUs of a machine, but a launch is shown 8 (engine.gpus); raise engine.gpus"
+    assert said == ([] if takes is None else [words])
+
+
+def test_sizes_that_are_searched_are_held_against_the_gpus_too() -> None:
+    none = {"speculative-algorithm": "none"}
+    assert isinstance(engine().canonical({**none, "tp-size": 8}), Candidate)
+    found = engine().canonical({**none, "tp-size": 16})
+    assert isinstance(found, Illegal)
+    assert found.rule == "gpus"
+    assert isinstance(engine(**{"dp-size": 4}).canonical({**none, "tp-size": 4}), Illegal)
+
+
 def test_an_interpreter_without_sglang_is_said_so() -> None:
     assert Interpreter(sys.executable).sglang_version() is None
     absent = SGLangEngine(Interpreter(sys.executable), None, {"model-path": "m", "device": "cpu"}, {}, 0, 1)
