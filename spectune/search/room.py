@@ -32,7 +32,7 @@ class Room:
     @property
     def place(self) -> str:
         """What the place of these launches is called: the machine, and the group where it is not all of the machine."""
-        return here(() if self.group.whole else self.group.gpus)
+        return here(self.group.part)
 
     def release(self) -> None:
         """Give all of it back; doing it twice is harmless."""

@@ -24,11 +24,14 @@ class GpuGroup:
 
     Attributes:
         gpus: Which, in the order the launch sees them; empty where they are not told apart.
-        whole: Whether they are all this machine has, in its own order.
+        of: How many this machine has.
+        named: Whether a launch would see others, or these in another order, unless it is told.
+        locks: What keeps other spectunes off them.
     """
 
     gpus: Group = ()
-    whole: bool = True
+    of: int = 0
+    named: bool = False
     locks: Sequence[MachineLock] = field(default=(), repr=False)
 
     @property
@@ -38,9 +41,14 @@ class GpuGroup:
         By their numbers, as SGLang's custom all-reduce reads them, in the order NVML and nvidia-smi count them; CUDA's
         own order may be another. Slices (MIG) have no numbers, only names.
         """
-        if self.whole:
+        if not self.named:
             return {}
         return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": ",".join(gpu.called for gpu in self.gpus)}
+
+    @property
+    def part(self) -> Group:
+        """The GPUs where they are a part of the machine; none where they are all of it."""
+        return self.gpus if len(self.gpus) < self.of else ()
 
     def release(self) -> None:
         """Give them back; doing it twice is harmless."""
@@ -83,12 +91,12 @@ async def reserve_gpus(
         found = (await asyncio.to_thread(read)).devices
         if not found:
             got = take_group((UNREADABLE,), 1, study, folder)
-            return _in_the_way(got, spectune_s) if isinstance(got, InUse) else GpuGroup((), True, got.locks)
+            return _in_the_way(got, spectune_s) if isinstance(got, InUse) else GpuGroup(locks=got.locks)
         usable = _usable(visible(found, variable), count, variable)
         got = take_group(usable, count, study, folder)
         if isinstance(got, InUse):
             return _in_the_way(got, spectune_s if len(usable) - len(got.taken) >= count else program_s)
-        return replace(got, whole=variable is None and count == len(found))
+        return replace(got, of=len(found), named=variable is not None or count < len(found))
 
     return await wait_for(attempt, notes, poll_s, every_s=REMINDER_S)
 
@@ -137,7 +145,7 @@ def take_group(gpus: Sequence[Gpu], count: int, study: str, folder: Path | None 
                 break
             locks.append(lock)
         else:
-            return GpuGroup(group, False, locks)
+            return GpuGroup(group, locks=locks)
         for lock in locks:
             lock.release()
     held = held_locks(folder)

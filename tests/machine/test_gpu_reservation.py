@@ -181,6 +181,7 @@ def test_only_gpus_that_spectune_is_shown_are_taken(
     group = here(gpus(4), count, variable=variable)
     wanted = {} if named is None else {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": named}
     assert group.variables == wanted
+    assert group.part == (group.gpus if count < 4 else ()), "all of a machine is the machine, however it was named"
 
 
 @pytest.mark.parametrize(

@@ -273,7 +273,7 @@ def test_a_launch_that_outlives_all_limits_of_its_parts_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The catch-all: something that has no limit, or does not keep to it."""
-    monkeypatch.setattr(trial_module, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(trial_module, "PROGRAM_S", 0.0)
     monkeypatch.setattr(trial_module, "longest_measuring_s", lambda *_, **__: 0.0)
     slow = {"workload": SPACE["workload"] | {"level_time_limit": "60s", "precision": 0.0001}}
     file = write(tmp_path, virtual=False, **slow)
