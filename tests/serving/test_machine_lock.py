@@ -25,6 +25,28 @@ print(lock is not None, flush=True)
 sys.stdin.read()
 """
 
+# Takes a lock and gives it back, file and all, as often as told; counts who else was inside meanwhile.
+COMES_AND_GOES = """
+import os, sys
+from pathlib import Path
+from spectune.serving.machine_lock import try_lock
+folder, others, had = Path(sys.argv[1]), 0, 0
+while had < 15:
+    lock = try_lock("x", "s", folder)
+    if lock is None:
+        continue
+    had += 1
+    try:
+        os.mkdir(folder / "inside")
+        for _ in range(3):
+            os.sched_yield()
+        os.rmdir(folder / "inside")
+    except FileExistsError:
+        others += 1
+    lock.release()
+print(others)
+"""
+
 
 def holding(folder: Path) -> subprocess.Popen[str]:
     """Another process that has the lock gpu-x."""
@@ -66,6 +88,13 @@ def test_a_lock_of_a_removed_file_is_not_the_lock(tmp_path: Path) -> None:
         with try_lock("a", "s", tmp_path) or pytest.fail("a removed file holds nobody up"):
             assert try_lock("a", "s", tmp_path) is None
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lock_whose_file_comes_and_goes_is_never_held_twice(tmp_path: Path) -> None:
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    argv = [sys.executable, "-c", COMES_AND_GOES, str(tmp_path)]
+    running = [subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=env) for _ in range(3)]
+    assert [process.communicate(timeout=60)[0] for process in running] == ["0\n"] * 3
 
 
 def test_everybody_may_use_the_locks_whatever_the_umask(tmp_path: Path) -> None:
