@@ -21,6 +21,7 @@ from spectune.search.canary import Canaries
 from spectune.search.dominated import Dominated
 from spectune.search.feed import PromptFeed
 from spectune.search.folder import StudyFolder
+from spectune.search.launch_script import launch_script
 from spectune.search.launched import Launched, ServedLaunch, TrialFailed
 from spectune.search.level_measuring import Levels
 from spectune.search.reached import GPUS, Reached, read_back
@@ -37,7 +38,6 @@ from spectune.withheld import secret_values, secret_variables
 HANG_S = 45.0  # without a token for any request; with the 10 s an engine may take to die, known within a minute
 STOP_GRACE_S = 8.0
 EXCERPT_BYTES = 2000
-KEY_OF_YOUR_OWN = '"${SPECTUNE_API_KEY:?set a key of your own: this listens beyond loopback}"'
 
 
 @dataclass
@@ -154,11 +154,9 @@ class Trial:
             self._keep("server.log", lambda: blotted(launch.log_tail(1 << 20) + "\n", self._secrets))
             return
         assert self._folder is not None, "a process tree needs a folder for its log"
-        study, parallel, notes = self._occasion.folder, self._space.engine.parallel, self._watcher.notes
-        with (
-            await room_for_launch(self._room, study, engine, parallel, notes) as room,
-            reserve_ports(port) as ports,
-        ):
+        notes, parallel = self._watcher.notes, self._space.engine.parallel
+        taken = await room_for_launch(self._room, self._occasion.folder, engine, parallel, notes)
+        with taken as room, reserve_ports(port) as ports:
             command = engine.command(
                 candidate, host=address.host, port=ports.http, nccl_port=ports.nccl, api_key=address.api_key
             )
@@ -171,10 +169,10 @@ class Trial:
                 gpus=engine.gpus_held,
                 variable=supervised.environment(os.environ).get(GPUS),
             )  # fmt: skip
-            served = ServedLaunch(
-                engine, supervised, address=address, port=ports.http, log=log, hang_s=HANG_S, notes=notes, machine=machine
-            )
-            yield command, served
+            yield command, ServedLaunch(
+                engine, supervised, address=address, port=ports.http, log=log, hang_s=HANG_S, notes=notes,
+                machine=machine,
+            )  # fmt: skip
 
     @property
     def _start_s(self) -> float:
@@ -242,11 +240,7 @@ class Trial:
 
     def _write_launch(self, command: LaunchCommand, address: Address) -> None:
         self._secrets = secret_values([command]) | secret_variables(os.environ)
-        shell = command.shell()
-        if address.api_key is not None:
-            shell = shell.replace(address.api_key, KEY_OF_YOUR_OWN)
-        origin = f"# {self._engine.title}: a model of a machine answered, not this command\n"
-        script = f"#!/usr/bin/env bash\n{origin if self._engine.simulated else ''}exec {shell}\n"
+        script = launch_script(command, self._engine, address.api_key)
         self._keep("launch.sh", lambda: blotted(script, self._secrets), executable=True)
 
     def _keep(self, name: str, content: Callable[[], str | bytes], *, executable: bool = False) -> None:
