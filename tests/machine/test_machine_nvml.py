@@ -36,7 +36,7 @@ def test_everything_a_healthy_driver_tells(driver: FakeDriver) -> None:
     ours, unseen = first["processes"]
     assert (ours["pid"], ours["memory_mib"]) == (os.getpid(), 2048)
     assert ours["name"].startswith("py")
-    assert unseen == {"pid": 4_000_000, "name": None, "memory_mib": 7}
+    assert unseen == {"pid": 4_000_000, "name": None, "memory_mib": 7, "busy_percent": None}
     assert second["processes"] == []
 
 
