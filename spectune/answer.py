@@ -91,27 +91,22 @@ def export_answer(
         records: Its launches.
         summary: What they say.
         pick: `latency`, `throughput`, `balanced` or the number of a launch; None for all that is worth running.
-            Whatever was exported before then stays.
         formats: What to write.
 
     Raises:
-        SpectuneError: There is no such launch, or it cannot be written in one of the formats.
+        SpectuneError: There is no such launch, or a file cannot be written.
     """
     by_trial = {record.trial: record for record in records}
     recommended = [] if summary["recommended"] is None else [summary["recommended"]["trial"]]
     worth = [by_trial[trial] for trial in dict.fromkeys([*recommended, *summary["pareto"]])]
     origin = launch_origin(folder, space, summary)
-    chosen = worth
+    chosen, name = worth, None
     if pick is not None:
         found = picked(pick, records, weigh(records, space), space)
         origin = replace(origin, notes=(found.why,))
-        chosen = [found.record]
+        chosen, name = [found.record], found.name
     tables = _tables(chosen, space, records, origin) if Format.ADAPTIVE in formats else {}
-    return export_candidates(
-        chosen, folder.exports, origin,
-        formats=formats, tables=tables, beside=[record.candidate for record in worth],
-        replace=pick is None and tuple(formats) == DEFAULT_FORMATS,
-    )  # fmt: skip
+    return export_candidates(chosen, folder.exports, origin, formats=formats, tables=tables, pick=name)
 
 
 def launch_origin(folder: StudyFolder, space: SearchSpace, summary: Summary) -> Origin:
@@ -128,10 +123,14 @@ def launch_origin(folder: StudyFolder, space: SearchSpace, summary: Summary) -> 
 def _tables(
     chosen: Sequence[TrialRecord], space: SearchSpace, records: Sequence[TrialRecord], origin: Origin
 ) -> dict[str, Any]:
-    """Return the table of adaptive speculation for the first of the launches that speculates."""
+    """Return the table of adaptive speculation for the first of the launches that speculates, or why there is none."""
+    if not chosen:
+        return {}
     candidate = next((record.candidate for record in chosen if record.candidate.speculative), None)
     if candidate is None:
-        raise SpectuneError(
-            "nothing to export for adaptive speculation: no launch among these speculates; name one with --pick TRIAL"
-        )
-    return {candidate.candidate_id: adaptive_table(candidate, weigh(records, space), space, origin.version)}
+        why = "none of the launches speculates; name one that does with --pick TRIAL"
+        return {chosen[0].candidate.candidate_id: SpectuneError(why)}
+    try:
+        return {candidate.candidate_id: adaptive_table(candidate, weigh(records, space), space, origin.version)}
+    except SpectuneError as error:
+        return {candidate.candidate_id: error}

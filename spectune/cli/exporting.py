@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from spectune.answer import export_answer, remembered_stop
 from spectune.cli.answering import open_study_records
-from spectune.cli.terminal import OUT, print_json
+from spectune.cli.terminal import OUT, PROGRESS, print_json
 from spectune.errors import SpectuneError
-from spectune.export import parse_formats
+from spectune.export import ExportedFiles, parse_formats
 from spectune.search import summarise
 
-DONE = 0
+DONE, NOT_ALL = 0, 2
 
 
 def write_launch_files(study: str, *, pick: str | None, formats: str, as_json: bool) -> int:
-    """Write the launch files of a study; returns the exit code."""
+    """Write the launch files of a study; returns the exit code.
+
+    What a launch cannot be written in is said, and everything else written.
+
+    Raises:
+        SpectuneError: The study or the launch cannot be exported, or nothing could be written at all.
+    """
     chosen = parse_formats(formats)
     folder, space, records = open_study_records(study)
     engine = str(folder.environment().get("engine", "an unknown engine"))
@@ -21,10 +29,25 @@ def write_launch_files(study: str, *, pick: str | None, formats: str, as_json: b
     exported = export_answer(folder, space, records, summary, pick=pick, formats=chosen)
     if not exported:
         raise SpectuneError(f"the study {folder.name} has nothing to export: no launch was measured as asked for")
+    refused = [f"{form}: {why}" for form, why in dict.fromkeys(x for e in exported for x in e.refused.items())]
+    if not any(entry.files for entry in exported):
+        raise SpectuneError(f"nothing was written; {'; '.join(refused)}")
+    for note in dict.fromkeys(note for entry in exported for note in entry.notes):
+        PROGRESS.print(f"launch {exported[0].trial}: {note}", markup=False, soft_wrap=True)
     if as_json:
-        print_json([{"trial": e.trial, **{form.key: str(path) for form, path in e.files.items()}} for e in exported])
-        return DONE
-    for entry in exported:
-        for path in entry.files.values():
+        print_json([_json(entry) for entry in exported])
+    else:
+        for path in (path for entry in exported for path in entry.files.values()):
             OUT.print(str(path), markup=False, soft_wrap=True)
-    return DONE
+    for line in refused:
+        PROGRESS.print(f"not written: {line}", markup=False, soft_wrap=True)
+    return NOT_ALL if refused else DONE
+
+
+def _json(entry: ExportedFiles) -> dict[str, Any]:
+    return {
+        "trial": entry.trial,
+        **{form.key: str(path) for form, path in entry.files.items()},
+        "not_written": {form.key: why for form, why in entry.refused.items()},
+        "notes": list(entry.notes),
+    }

@@ -32,8 +32,6 @@ DEFAULT_FORMATS = (Format.SHELL, Format.CONFIG)
 def parse_formats(text: str) -> tuple[Format, ...]:
     """Return the formats of a list such as `sh,compose`, in order, each once.
 
-    The table of adaptive speculation is passed to the shell script, so that comes with it.
-
     Raises:
         SpectuneError: One of them is none.
     """
@@ -42,7 +40,4 @@ def parse_formats(text: str) -> tuple[Format, ...]:
     if unknown or not words:
         got = ", ".join(map(repr, unknown)) or "none"
         raise SpectuneError(f"--format takes {', '.join(Format)}, separated by commas, but got {got}")
-    chosen = [Format(word) for word in words]
-    if Format.ADAPTIVE in chosen:
-        chosen.append(Format.SHELL)
-    return tuple(dict.fromkeys(chosen))
+    return tuple(dict.fromkeys(map(Format, words)))

@@ -10,6 +10,7 @@ from typing import Any
 
 from spectune.export.launch import Launch
 from spectune.search.records import TrialRecord
+from spectune.space import Candidate
 
 MODEL_OPTIONS = ("model-path", "speculative-draft-model-path")
 MARK = "(written by spectune)"
@@ -74,6 +75,11 @@ def header(record: TrialRecord, launch: Launch, origin: Origin) -> list[str]:
     return [comment(line) for line in _lines(record, launch, origin)]
 
 
+def candidate_words(candidate: Candidate) -> str:
+    """Return what every exported file says its candidate by."""
+    return f"candidate {candidate.candidate_id}"
+
+
 def comment(text: str) -> str:
     """Return any text as one comment line: control characters and line ends become visible blanks."""
     return f"# {one_line(text)}".rstrip()
@@ -86,7 +92,8 @@ def one_line(text: str) -> str:
 
 def _lines(record: TrialRecord, launch: Launch, origin: Origin) -> Iterator[str]:
     yield f"{record.candidate.label} {MARK}"
-    yield f"study {origin.study}, trial {record.trial}, {record.started_at}, {origin.engine}"
+    source = f"study {origin.study}, trial {record.trial}, {record.started_at}, {origin.engine}"
+    yield f"{source}, {candidate_words(record.candidate)}"
     if origin.warning:
         yield origin.warning
     means = origin.means.get(record.candidate.candidate_id)

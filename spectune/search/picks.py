@@ -10,7 +10,8 @@ from spectune.analysis.comparison import LaunchSpeed, mean_log
 from spectune.analysis.verdict import TIE_MARGIN
 from spectune.errors import SpectuneError
 from spectune.search.outcome import Evidence
-from spectune.search.records import Role, Status, TrialRecord
+from spectune.search.records import Status, TrialRecord
+from spectune.search.sentence import is_confirmed
 from spectune.search.speeds import Speed, by_candidate, of_level, of_throughput, speeds
 from spectune.search.values import keeps_bounds
 from spectune.space import SearchSpace
@@ -29,10 +30,12 @@ class Pick:
     """A picked launch.
 
     Attributes:
+        name: What its files are named by: the need, or `trial-9`.
         record: The launch.
-        why: What it was picked for, in a sentence.
+        why: What it was picked for, in a sentence, with what is to be known of it.
     """
 
+    name: str
     record: TrialRecord
     why: str
 
@@ -53,19 +56,44 @@ def picked(asked: str, records: Sequence[TrialRecord], evidence: Evidence, space
         SpectuneError: There is no such launch, or it did not run as asked for.
     """
     if asked.isdecimal():
-        return Pick(_numbered(int(asked), records), "picked by its number")
+        record = _numbered(int(asked), records)
+        why = f"picked by its number, {record.trial}{_counted(record, evidence)}"
+        return Pick(f"trial-{record.trial}", record, why + _doubt(record, evidence))
     if asked not in list(Need):
         raise SpectuneError(f"a pick is {', '.join(Need)} or the number of a launch, but got {asked!r}")
     if asked == Need.BALANCED:
-        record = next((r for r in reversed(evidence.records) if r.candidate == evidence.recommended), None)
-        return Pick(_some(record), "picked as balanced: what the study recommends over all objectives")
-    loads = {level.name: level.in_flight(space.workload.output_tokens) for level in space.workload.levels}
-    known = {name: load for name, load in loads.items() if load is not None} or dict.fromkeys(loads, 0)
-    if asked == Need.LATENCY:
-        level = min(known, key=lambda name: known[name])
-        return _fastest(evidence, space, of_level(level), level, f"latency: decode speed of one request at {level}")
-    level = max(known, key=lambda name: known[name])
-    return _fastest(evidence, space, of_throughput(level), level, f"throughput: tok/s of all requests at {level}")
+        found = next((r for r in reversed(evidence.records) if r.candidate == evidence.recommended), None)
+        need = "balanced: what the study recommends over all objectives"
+    else:
+        loads = {level.name: level.in_flight(space.workload.output_tokens) for level in space.workload.levels}
+        known = {name: load for name, load in loads.items() if load is not None} or dict.fromkeys(loads, 0)
+        if asked == Need.LATENCY:
+            level = min(known, key=lambda name: known[name])
+            found, need = _fastest(evidence, space, of_level(level), level), f"decode speed of one request at {level}"
+        else:
+            level = max(known, key=lambda name: known[name])
+            found, need = _fastest(evidence, space, of_throughput(level), level), f"tok/s of all requests at {level}"
+        need = f"{asked}: {need}"
+    if found is None:
+        raise SpectuneError("no launch of this study was measured as asked for within its constraints: nothing to pick")
+    return Pick(asked, found, f"picked for {need}{_doubt(found, evidence)}")
+
+
+def _counted(record: TrialRecord, evidence: Evidence) -> str:
+    """Say of which launches the figures are, where not of this one alone."""
+    counted = [r.trial for r in evidence.records if r.candidate == record.candidate]
+    if counted == [record.trial]:
+        return ""
+    if not counted:
+        return "; it does not count in its study any more"
+    others = ", ".join(str(trial) for trial in counted if trial != record.trial)
+    only = "" if record.trial in counted else " to confirm it, and only those launches count"
+    return f"; the same configuration was launched again ({others}){only}"
+
+
+def _doubt(record: TrialRecord, evidence: Evidence) -> str:
+    confirmed = is_confirmed(record.candidate.candidate_id, evidence.records)
+    return "" if confirmed else "; NOT CONFIRMED: no launch made after it was picked bears its figures out"
 
 
 def _numbered(trial: int, records: Sequence[TrialRecord]) -> TrialRecord:
@@ -82,22 +110,15 @@ def _numbered(trial: int, records: Sequence[TrialRecord]) -> TrialRecord:
     return record
 
 
-def _fastest(evidence: Evidence, space: SearchSpace, speed: Speed, level: str, need: str) -> Pick:
+def _fastest(evidence: Evidence, space: SearchSpace, speed: Speed, level: str) -> TrialRecord | None:
+    """Return the last launch of the fastest candidate, of the simplest among those within the tie margin."""
     groups: dict[str, list[LaunchSpeed]] = {}
     kept = [g for g in by_candidate(evidence.records).values() if keeps_bounds(g, space)]
     for launch in speeds([record for group in kept for record in group], speed, level, space):
         groups.setdefault(launch.candidate_id, []).append(launch)
     if not groups:
-        return Pick(_some(None), need)
+        return None
     best = max(map(mean_log, groups.values()))
     near = [group for group in groups.values() if mean_log(group) >= best - TIE_MARGIN]
     chosen = min(near, key=lambda group: (group[0].simplicity, -mean_log(group)))[0].candidate_id
-    record = next(r for r in reversed(evidence.records) if r.candidate.candidate_id == chosen)
-    doubt = "" if record.role is Role.CONFIRM else ", which no confirmation has made sure of"
-    return Pick(record, f"picked for {need}{doubt}")
-
-
-def _some(record: TrialRecord | None) -> TrialRecord:
-    if record is None:
-        raise SpectuneError("no launch of this study was measured as asked for within its constraints: nothing to pick")
-    return record
+    return next(r for r in reversed(evidence.records) if r.candidate.candidate_id == chosen)

@@ -111,13 +111,18 @@ def test_each_format_is_written_once(words):
     assert not any(words) or set(parse_formats(",".join(words))) >= {Format(word.strip()) for word in words if word}
 
 
-def test_the_adaptive_format_brings_its_script():
-    assert parse_formats(" adaptive, yaml,yaml") == (Format.ADAPTIVE, Format.CONFIG, Format.SHELL)
+def test_formats_are_read_in_order():
+    assert parse_formats(" adaptive, yaml,yaml") == (Format.ADAPTIVE, Format.CONFIG)
     for wrong in ("", ",", "sh,json", "sh;yaml", "SH", "sh\n--"):
         with pytest.raises(SpectuneError, match="--format takes"):
             parse_formats(wrong)
 
 
-def test_launches_without_a_table_are_written_without_one(tmp_path):
-    (files,) = export_candidates([record()], tmp_path, ORIGIN, formats=parse_formats("adaptive"))
-    assert list(files.files) == [Format.SHELL]
+def test_the_table_brings_its_script_and_without_one_nothing_is_brought(tmp_path):
+    (none,) = export_candidates([record()], tmp_path, ORIGIN, formats=[Format.ADAPTIVE])
+    assert (dict(none.files), dict(none.refused)) == ({}, {})
+    why = SpectuneError("0 steps are best at every load")
+    tables = {record().candidate.candidate_id: why}
+    (files,) = export_candidates([record()], tmp_path, ORIGIN, formats=[Format.ADAPTIVE, Format.CONFIG], tables=tables)
+    assert list(files.files) == [Format.CONFIG]
+    assert dict(files.refused) == {Format.ADAPTIVE: str(why)}

@@ -134,18 +134,6 @@ def test_one_candidate_is_exported_once(tmp_path):
     assert [found.trial for found in files] == [5]
 
 
-def test_earlier_exports_are_replaced_and_other_files_stay(tmp_path):
-    mine = tmp_path / "launch-mine.sh"
-    mine.write_text("#!/bin/sh\n")
-    (old,) = export_candidates([record()], tmp_path, ORIGIN, replace=True)
-    (new,) = export_candidates([record(values={"speculative-algorithm": "none"})], tmp_path, ORIGIN, replace=True)
-    assert set(tmp_path.iterdir()) == {mine, new.shell, new.config}
-    assert new.name == "no-speculation"
-    assert not old.shell.exists()
-    export_candidates([], tmp_path, ORIGIN, replace=True)
-    assert set(tmp_path.iterdir()) == {mine}
-
-
 def test_a_header_is_comments_only_whatever_names_are():
     pick = record(argv=("p", "--api-key\nexec evil", "x"))
     origin = Origin("s\ntouch owned", "e\r\ntouch owned", simulated=False, notes=["n\u2028touch owned"])

@@ -93,20 +93,29 @@ def edit_profile(folder: Path, old: str, new: str, study: str = "sim") -> None:
     path.write_text(path.read_text().replace(old, new))
 
 
-def test_every_format_is_written_and_a_pick_leaves_the_rest_alone(copied: Path) -> None:
+def test_every_format_is_written_and_the_answer_leaves_a_pick_alone(copied: Path) -> None:
     folder = copied / "studies/sim/export"
     before = {path: path.read_bytes() for path in folder.iterdir()}
     done = spectune("export", "sim", "--pick", "latency", "--format", "sh,yaml,compose,adaptive", "--json", cwd=copied)
     assert done.returncode == 0, done.stderr
     (entry,) = json.loads(done.stdout)
-    assert list(entry) == ["trial", "shell", "config", "compose", "adaptive"]
+    assert list(entry) == ["trial", "shell", "config", "compose", "adaptive", "not_written", "notes"]
     for name in ("shell", "config", "compose", "adaptive"):
         text = (copied / entry[name]).read_text()
         assert "SIMULATED" in text
         assert "picked for latency: decode speed of one request at c1" in text
-    assert all(path.exists() for path in before)
+    after = {path: path.read_bytes() for path in folder.iterdir()}
+    assert after.items() > before.items()
     assert spectune("export", "sim", cwd=copied).returncode == 0
-    assert {path.name for path in folder.iterdir()} == {path.name for path in before}
+    assert spectune("report", "sim", cwd=copied).returncode == 0
+    assert {path: path.read_bytes() for path in folder.iterdir()} == after
+
+
+def test_what_cannot_be_written_keeps_nothing_else_from_it(copied: Path) -> None:
+    done = spectune("export", "sim", "--pick", "0", "--format", "adaptive,sh", cwd=copied)
+    assert done.returncode == 2
+    assert done.stdout.split() == ["studies/sim/export/launch-trial-0.sh"]
+    assert "not written: adaptive: none of the launches speculates" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -115,7 +124,7 @@ def test_every_format_is_written_and_a_pick_leaves_the_rest_alone(copied: Path) 
         (["--pick", "99"], "there is no launch 99"),
         (["--pick", "fast"], "latency, throughput, balanced or the number of a launch, but got 'fast'"),
         (["--format", "sh,pdf"], "--format takes sh, yaml, compose, adaptive, separated by commas, but got 'pdf'"),
-        (["--pick", "0", "--format", "adaptive"], "no launch among these speculates"),
+        (["--pick", "0", "--format", "adaptive"], "none of the launches speculates"),
     ],
 )
 def test_an_export_that_cannot_be_is_refused(words: list[str], said: str, studied: Path) -> None:
@@ -247,7 +256,9 @@ def test_files_that_cannot_be_checked(copied: Path) -> None:
     done = spectune("check", "elsewhere.sh", cwd=copied)
     assert done.returncode == 0
     assert done.stdout.startswith("SIMULATED")
-    assert "still holds" in done.stdout.splitlines()[-1]
+    lines = done.stdout.splitlines()
+    assert [line.split(",")[0].strip() for line in lines if " alone, " in line] == ["at c1 alone", "at c4 alone"]
+    assert lines[-1].startswith("by the geometric mean of decode speed at c1 and output throughput at c4: still holds")
 
 
 def test_studies_that_cannot_be_checked(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from search_samples import SPACE, baseline, chain, level, record, space
 from spectune.engines.protocol import Mismatch
 from spectune.errors import SpectuneError
 from spectune.search import Role, picked, weigh
+from spectune.search.picks import Pick
 from spectune.serving import FailureClass
 
 TWO = SPACE.replace("{minimize: ttft_p95_ms, level: c8}", "{maximize: output_throughput, level: c8}")
@@ -35,19 +36,29 @@ def pick(asked, records=RECORDS, text=TWO):
 
 def test_latency_is_the_lightest_load_and_ties_go_to_the_simpler():
     found = pick("latency")
-    assert found.record.trial == 3
+    assert (found.name, found.record.trial) == ("latency", 3)
     assert "decode speed of one request at c1" in found.why
-    assert "no confirmation" in found.why
+    assert "NOT CONFIRMED" in found.why
 
 
 def test_throughput_is_the_heaviest_load_and_may_do_without_speculation():
     assert pick("throughput").record.trial == 0
+    assert "NOT CONFIRMED" in pick("throughput").why
 
 
 def test_balanced_is_the_recommendation():
     found = pick("balanced")
     assert found.record.candidate == weigh(RECORDS, space(TWO)).recommended
-    assert pick("6").why == "picked by its number"
+
+
+def test_a_number_says_which_launches_its_figures_are_of():
+    assert pick("6") == Pick("trial-6", RECORDS[6], "picked by its number, 6")
+    assert pick("02").name == "trial-2"
+    assert pick("2").record.trial == 2
+    assert "the same configuration was launched again (6) to confirm it, and only those launches count" in pick("2").why
+    assert "NOT CONFIRMED" in pick("1").why
+    again = at(7, chain(4), 181.0, 40.0)
+    assert "the same configuration was launched again (7);" in pick("1", [*RECORDS, again]).why
 
 
 def test_constraints_come_first():
