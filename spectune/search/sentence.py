@@ -35,12 +35,12 @@ def sentence(evidence: Evidence, space: SearchSpace) -> str:
         "undecided": "Undecided: the launches made cannot tell the best candidates from the baseline",
     }[overall.decision]
     parts = [one for part in evidence.verdict.parts for one in part.comparisons]
-    closest = ", ".join(
-        f"{label(c.candidate_id, evidence, space)} {c.speedup.est:.2f} × the {_goal(c.level)}"
-        for c in parts
-        if c.candidate_id == overall.best.candidate_id
+    closest = " and ".join(
+        f"{c.speedup.est:.2f} × the {_goal(c.level)}" for c in parts if c.candidate_id == overall.best.candidate_id
     )
-    return f"{lead} ({closest})."
+    if len(space.objectives) > 1:
+        closest = f"{overall.best.speedup.est:.2f} × by {measure(space)}: {closest}"
+    return f"{lead}. Closest is {label(overall.best.candidate_id, evidence, space)} with {closest}."
 
 
 def words(evidence: Evidence, space: SearchSpace) -> list[str]:
@@ -116,6 +116,12 @@ def _gain(comparison: Comparison) -> str:
     speedup = comparison.judged
     remark = {"pays": "", "loses": ", slower", "unclear": ", not decided"}[comparison.verdict]
     return f"{speedup.est:.2f} × the {_goal(comparison.level)} ({speedup.lo:.2f}–{speedup.hi:.2f}{remark})"
+
+
+def measure(space: SearchSpace) -> str:
+    """Return what a study judges its candidates by, in words."""
+    goals = " and ".join(_goal(objective.name) for objective in space.objectives)
+    return goals if len(space.objectives) == 1 else f"the geometric mean of {goals}"
 
 
 def _goal(objective: str) -> str:

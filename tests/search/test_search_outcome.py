@@ -38,7 +38,14 @@ def test_a_clear_loss_recommends_the_baseline() -> None:
     found = summary([record(0, baseline()), record(1, chain(3), 60.0, accept=2.0, ttft_ms=150.0)])
     assert found["verdict"] == "no_speculation"
     assert found["recommended"]["trial"] == 0
-    assert found["sentence"].startswith("Do not speculate")
+    sentence = found["sentence"]
+    assert sentence.startswith(
+        "Do not speculate: no candidate is as fast as the best configuration without. Closest is "
+    )
+    assert (
+        "by the geometric mean of decode speed at c1 and ttft p95 ms at c8: 0.60 × the decode speed at c1" in sentence
+    )
+    assert sentence.count("EAGLE3 strong 3,1,4") == 1
 
 
 def test_a_hair_is_not_a_win() -> None:
