@@ -14,6 +14,7 @@ from spectune.errors import SpectuneError
 from spectune.export import one_line
 from spectune.machine import Difference
 from spectune.search import StudyFolder, weigh
+from spectune.search.sentence import measure, sentence
 from spectune.search.study_changes import OTHER_QUESTIONS, study_changes
 from spectune.search.study_comparison import LevelChange, Pair, Side, StudyComparison, compare_studies
 
@@ -68,7 +69,7 @@ def _lines(before: Side, after: Side, changes: Sequence[Difference], compared: S
         yield "  nothing that is on record"
     if len(changes) > SHOWN_CHANGES:
         yield Text(f"  and {len(changes) - SHOWN_CHANGES} more; --json has all of them", style="dim")
-    for note in _notes(after, changes, compared):
+    for note in _notes(before, after, changes, compared):
         yield Text(one_line(f"note: {note}"), style="yellow")
     if compared.pairs and compared.shared_levels:
         yield Text(_row("level", before.name[-21:], after.name[-21:], "accept"), style="dim")
@@ -80,11 +81,25 @@ def _lines(before: Side, after: Side, changes: Sequence[Difference], compared: S
         yield Text("speeds: decode speed of one request, tok/s, with 95 % intervals over launches", style="dim")
 
 
-def _notes(after: Side, changes: Sequence[Difference], compared: StudyComparison) -> Iterator[str]:
+def _notes(before: Side, after: Side, changes: Sequence[Difference], compared: StudyComparison) -> Iterator[str]:
     if any(one.why == OTHER_QUESTIONS for one in changes):
         yield f"{OTHER_QUESTIONS}: a ratio below holds that too"
+    alone = [
+        f"{', '.join(names)} (only in {side.name})"
+        for side in (before, after)
+        if (names := [name for name in side.space.workload.level_names if name not in compared.shared_levels])
+    ]
+    if alone:
+        yield f"not compared, since not both were measured there: {' and '.join(alone)}"
     if not compared.shared_levels:
         yield "no level was measured in both studies, so no speed is compared"
+    goals = [measure(side.space) for side in (before, after)]
+    if goals[0] != goals[1]:
+        each = " and ".join(f"{side.name} by {goal}" for side, goal in zip((before, after), goals, strict=True))
+        yield f"the studies have other objectives, each recommends the best by its own: {each}"
+    for side in (before, after):
+        if side.evidence.verdict.overall.decision == "undecided":
+            yield f"{side.name} has no answer yet: {sentence(side.evidence, side.space)}"
     if compared.machine is None:
         yield (
             "no configuration without speculation was measured in both, so a change of the machine or the engine "
@@ -130,7 +145,7 @@ def _json(
         "simulated": simulated,
         "studies": [before.name, after.name],
         "changes": [one.to_json() for one in changes],
-        "notes": list(_notes(after, changes, compared)),
+        "notes": list(_notes(before, after, changes, compared)),
         "machine_seen_in": compared.machine and compared.machine.candidate_id,
         "levels": list(compared.shared_levels),
         "pairs": [

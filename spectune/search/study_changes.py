@@ -68,6 +68,7 @@ def _space(before: SearchSpace, after: SearchSpace) -> Iterator[Difference]:
 
 def _content(space: SearchSpace) -> dict[str, Any]:
     content: dict[str, Any] = yaml.safe_load(space.resolved_yaml())
+    content["objectives"] = [f"{one.direction} {one.metric} at {one.level}" for one in space.objectives]
     return {name: value for name, value in content.items() if name not in _OF_NO_MATTER}
 
 
