@@ -20,6 +20,7 @@ from spectune.export.exported_script import ExportedScript, launch_changes, read
 from spectune.search import Status, StudyFolder, TrialRecord, weigh
 from spectune.search.checking import LevelHeld, Question, check_launch, judge_check, study_engine, with_prompts
 from spectune.search.recorded import best_baseline
+from spectune.search.sentence import measure
 from spectune.space import SearchSpace, load_space
 
 HOLDS, NOT, INTERRUPTED = 0, 1, 130
@@ -121,9 +122,11 @@ def _print(
     for level in levels[1:]:
         for line in _level_lines(level):
             OUT.print(line, soft_wrap=True)
+        OUT.print(f"  at {level.level} alone, {level.held.words}", markup=False, soft_wrap=True, style="dim")
     for note in notes:
         OUT.print(Text(one_line(f"note: {note}"), style="yellow"), soft_wrap=True)
-    OUT.print(Text(one_line(words), style="bold"), soft_wrap=True)
+    by = f"by {measure(question.space)}: " if levels else ""
+    OUT.print(Text(one_line(by + words), style="bold"), soft_wrap=True)
 
 
 def _level_lines(level: LevelHeld) -> Iterator[Text]:
@@ -159,6 +162,7 @@ def _json(
         "study": question.folder.name,
         "trial": question.record.trial,
         "simulated": question.space.engine.kind == "simulated",
+        "judged_by": measure(question.space),
         "outcome": outcome,
         "words": words,
         "notes": list(notes),
