@@ -9,10 +9,10 @@ from rich.text import Text
 
 from spectune.analysis.break_even import break_even
 from spectune.answer import Answer
+from spectune.cli.answer_rows import answer_rows
 from spectune.cli.effects_table import effect_lines
 from spectune.cli.terminal import OUT, clock, print_json
 
-SHOWN_OF_THE_REST = 6
 LEGEND = """\
 tok/s, speedup: one request's, against the best configuration without speculation; in all: of all requests together
 accept, needed: tokens per verify, and how many it takes to break even; S,K,N: draft steps, top-k, draft tokens"""
@@ -48,14 +48,14 @@ def print_answer(answer: Answer, *, as_json: bool) -> None:
 
 
 def _print_candidates(summary: Mapping[str, Any]) -> None:
-    """Print baselines, Pareto set and the best of the rest: a heading per candidate, a line per level, 80 columns."""
-    groups = _groups(summary)
-    if not groups:
+    """Print what is worth a look, a heading per candidate, a line per level, 80 columns; then a line on the rest."""
+    shown, others = answer_rows(summary)
+    if not shown:
         return
     OUT.print(_line("level", "tok/s", "in all", "speedup", "accept", "needed", "cycle ms", ""), style="dim")
-    for heading, rows in groups:
-        OUT.print(Text(heading, style="bold"))
-        for row in rows:
+    for one in shown:
+        OUT.print(Text(one.heading, style="bold green" if one.recommended else "bold"))
+        for row in one.levels:
             figures = (
                 row["level"],
                 _figure(row["decode_speed"], 1),
@@ -67,27 +67,9 @@ def _print_candidates(summary: Mapping[str, Any]) -> None:
             )
             verdict = row["verdict"] or ""
             OUT.print(Text(_line(*figures, "")).append(verdict, style=MARKS.get(verdict, "")))
+    for line in others:
+        OUT.print(line)
     OUT.print(LEGEND, style="dim", markup=False)
-
-
-def _groups(summary: Mapping[str, Any]) -> list[tuple[str, list[Mapping[str, Any]]]]:
-    """Return (heading, rows of all levels) per candidate: baselines, then the Pareto set, then the best of the rest."""
-    rows: dict[str, list[Mapping[str, Any]]] = {}
-    for row in summary["candidates"]:
-        if row["class"] == "all":
-            rows.setdefault(row["candidate_id"], []).append(row)
-    baselines = {row["trial"] for row in summary["baselines"]}
-    ranked = []
-    for levels in rows.values():
-        trials = set(levels[0]["trials"])
-        optimal = not trials.isdisjoint(summary["pareto"])
-        rank = 0 if trials & baselines else 1 if optimal else 2
-        marks = ["Pareto-optimal"] * optimal + ["confirmed"] * (levels[0]["confirmed"] and rank > 0)
-        heading = levels[0]["label"] + (f" ({', '.join(marks)})" if marks else "")
-        ranked.append((rank, -levels[0]["decode_speed"][0], heading, levels))
-    ranked.sort(key=lambda entry: entry[:2])
-    shown = sum(rank < 2 for rank, *_ in ranked) + SHOWN_OF_THE_REST
-    return [(heading, levels) for _, _, heading, levels in ranked[:shown]]
 
 
 def _target_lines(summary: Mapping[str, Any]) -> list[str]:

@@ -1,0 +1,99 @@
+"""Which candidates of a study are worth rows in the terminal, in which order, and a line on all others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+SHOWN_OF_THE_REST = 6
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One candidate.
+
+    Attributes:
+        label: Its name.
+        levels: Its rows of `summary.json`, one for each level.
+        plain: Whether it does not speculate.
+        recommended: Whether the study recommends it.
+        optimal: Whether nothing beats it in every objective.
+    """
+
+    label: str
+    levels: Sequence[Row]
+    plain: bool
+    recommended: bool
+    optimal: bool
+
+    @property
+    def heading(self) -> str:
+        """Its name, and what makes it worth a look."""
+        confirmed = self.levels[0]["confirmed"] and not self.plain
+        words = {"recommended": self.recommended, "Pareto-optimal": self.optimal, "confirmed": confirmed}
+        marks = ", ".join(word for word, holds in words.items() if holds)
+        return f"{self.label} ({marks})" if marks else self.label
+
+
+def answer_rows(summary: Mapping[str, Any]) -> tuple[list[Shown], list[str]]:
+    """Return the candidates to show, and what to say of those that are not.
+
+    The recommended one comes first, then the best without speculation, then the Pareto set and the best of the rest.
+    Configurations without speculation mostly differ by less than their launches do, so only the best of them is shown.
+    """
+    every = list(_candidates(summary))
+    plain = [one for one in every if one.plain]
+    best = next((one for one in plain if one.recommended), None) or next(iter(_compared(summary, plain)), None)
+    ends = [one for one in every if one.recommended or one is best]
+    rest = [one for one in every if not one.plain and one not in ends]
+    optimal = sum(one.optimal for one in rest)
+    shown = [*ends, *rest[: optimal + SHOWN_OF_THE_REST]]
+    lines = []
+    if best is not None and len(plain) > 1:
+        others = [one for one in plain if one is not best]
+        lines.append(_told(len(others), "without", [_speeds(one, best) for one in others]))
+    if left := rest[optimal + SHOWN_OF_THE_REST :]:
+        speedups = [row["speedup"][0] for one in left for row in one.levels if row["speedup"]]
+        lines.append(_told(len(left), "with", [speedups]))
+    return shown, lines
+
+
+def _candidates(summary: Mapping[str, Any]) -> Iterator[Shown]:
+    """Yield every candidate: the recommended one, the Pareto set, then the rest, the fastest first."""
+    rows: dict[str, list[Row]] = {}
+    for row in summary["candidates"]:
+        if row["class"] == "all":
+            rows.setdefault(row["candidate_id"], []).append(row)
+    baselines = {row["trial"] for row in summary["baselines"]}
+    recommended = (summary["recommended"] or {}).get("candidate_id")
+    found = [
+        Shown(
+            levels[0]["label"],
+            levels,
+            plain=not baselines.isdisjoint(levels[0]["trials"]),
+            recommended=candidate_id == recommended,
+            optimal=not set(summary["pareto"]).isdisjoint(levels[0]["trials"]),
+        )
+        for candidate_id, levels in rows.items()
+    ]
+    yield from sorted(found, key=lambda one: (not one.recommended, not one.optimal, -one.levels[0]["decode_speed"][0]))
+
+
+def _compared(summary: Mapping[str, Any], plain: Sequence[Shown]) -> list[Shown]:
+    """Return the configurations without speculation, the one that all others are compared with first."""
+    wanted = (summary["speedup"] or {}).get("baseline_id")
+    return sorted(plain, key=lambda one: one.levels[0]["candidate_id"] != wanted)
+
+
+def _speeds(one: Shown, best: Shown) -> list[float]:
+    """Return the decode speeds of one over those of another, at the levels both have."""
+    of_best = {row["level"]: row["decode_speed"][0] for row in best.levels}
+    return [row["decode_speed"][0] / of_best[row["level"]] for row in one.levels if row["level"] in of_best]
+
+
+def _told(count: int, how: str, ratios: Sequence[Sequence[float]]) -> str:
+    known = [f"{ratio:.2f}" for ratio in sorted(ratio for group in ratios for ratio in group)]
+    span = "" if not known else f", {known[0]}" if known[0] == known[-1] else f", {known[0]}–{known[-1]}"
+    return f"and {count} more {how} speculation{span and f'{span} × the best without'}"

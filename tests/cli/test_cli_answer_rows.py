@@ -1,0 +1,65 @@
+"""Which candidates the terminal shows, and in which order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spectune.cli.answer_rows import SHOWN_OF_THE_REST, answer_rows
+
+
+def candidate(
+    trial: int, speed: float, *, plain: bool = False, confirmed: bool = False
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A candidate's row of a summary at c1 and at c8."""
+
+    def row(level: str, figure: float, of: float) -> dict[str, Any]:
+        speedup = None if plain else [figure / of, None, None]
+        return {
+            "candidate_id": f"id{trial}", "label": f"launch {trial}", "trials": [trial], "class": "all", "level": level,
+            "confirmed": confirmed, "decode_speed": [figure, None, None], "speedup": speedup,
+        }  # fmt: skip
+
+    return row("c1", speed, 100.0), row("c8", speed / 2.0, 50.0)
+
+
+def summary(*candidates: Any, recommended: int, pareto: list[int], plain: list[int], against: int = 0) -> Any:
+    return {
+        "candidates": [row for rows in candidates for row in rows],
+        "recommended": {"candidate_id": f"id{recommended}"},
+        "pareto": pareto,
+        "baselines": [{"trial": trial} for trial in plain],
+        "speedup": {"baseline_id": f"id{against}"},
+    }
+
+
+PLAIN = [candidate(trial, 100.0 + trial, plain=True) for trial in range(4)]
+
+
+def test_the_recommended_comes_first_and_baselines_alike_are_one_line():
+    fast = candidate(9, 150.0, confirmed=True)
+    rows, others = answer_rows(
+        summary(*PLAIN, candidate(8, 160.0), fast, recommended=9, pareto=[9, 3], plain=[0, 1, 2, 3], against=2)
+    )
+    first, *rest = [one.heading for one in rows]
+    assert (first, rest) == ("launch 9 (recommended, Pareto-optimal, confirmed)", ["launch 2", "launch 8"])
+    assert [one.recommended for one in rows] == [True, False, False]
+    assert others == ["and 3 more without speculation, 0.98–1.01 × the best without"]
+
+
+def test_a_recommended_baseline_is_the_one_shown():
+    rows, others = answer_rows(summary(*PLAIN, candidate(7, 50.0), recommended=1, pareto=[1], plain=[0, 1, 2, 3]))
+    assert [one.heading for one in rows] == ["launch 1 (recommended, Pareto-optimal)", "launch 7"]
+    assert len(others) == 1
+
+
+def test_all_of_the_pareto_set_is_shown_and_the_rest_is_counted():
+    many = [candidate(trial, 60.0 + trial) for trial in range(10, 30)]
+    rows, others = answer_rows(summary(PLAIN[0], *many, recommended=0, pareto=[0, 10, 11], plain=[0]))
+    assert [one.label for one in rows[:3]] == ["launch 0", "launch 11", "launch 10"]
+    assert len(rows) == 3 + SHOWN_OF_THE_REST
+    assert others == ["and 12 more with speculation, 0.72–0.83 × the best without"]
+
+
+def test_nothing_measured_is_nothing_to_show():
+    nothing = summary(recommended=0, pareto=[], plain=[]) | {"recommended": None, "speedup": None}
+    assert answer_rows(nothing) == ([], [])
