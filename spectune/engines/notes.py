@@ -7,7 +7,6 @@ from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.engines.sglang.rules.names import ALGORITHMS
 from spectune.engines.simulated.engine import SimulatedEngine
 from spectune.space import ALGORITHM, NO_SPECULATION, SearchSpace
-from spectune.space.names import nearest
 
 
 def notes_on(space: SearchSpace, engine: SGLangEngine) -> list[str]:
@@ -44,11 +43,9 @@ def greedy_verify(space: SearchSpace, engine: SGLangEngine) -> list[str]:
 def unknown_algorithms(space: SearchSpace) -> list[str]:
     """Return the algorithms that are none of SGLang's own; a plugin may have registered them."""
     parameter = space.parameters.get(ALGORITHM)
-    own = (*ALGORITHMS, NO_SPECULATION)
-    said = []
-    for name in (str(value) for value in (parameter.values if parameter is not None else ())):
-        if name.upper() not in {one.upper() for one in own}:
-            meant = nearest(name, own)
-            asked = f"did you mean {meant}? If not, a plugin" if meant else "a plugin"
-            said.append(f"SGLang itself has no {ALGORITHM} {name}: {asked} has to register it")
-    return said
+    names = [str(value) for value in (parameter.values if parameter is not None else ())]
+    return [
+        f"SGLang itself has no {ALGORITHM} {name}: a plugin has to register it"
+        for name in names
+        if name.upper() not in {*ALGORITHMS, NO_SPECULATION.upper()}
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -96,10 +97,18 @@ def test_what_an_algorithm_does_not_read_is_in_no_launch(tmp_path: Path, capsys:
     assert plain["raw"] == 25
 
 
-def test_a_misspelt_algorithm_is_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    answer = previewed(write(tmp_path, "tp-size: 8", "[none, EAGEL3]"), capsys)
-    said = "SGLang itself has no speculative-algorithm EAGEL3: did you mean EAGLE3? If not, a plugin has to register it"
-    assert [note for note in answer["notes"] if "EAGEL3" in note] == [said]
+@pytest.mark.parametrize("written", ["EAGEL3", "eagel3", "[none, EAGLE3, EAGEL3]"])
+def test_a_misspelt_algorithm_is_a_problem_with_its_line(tmp_path: Path, written: str) -> None:
+    with pytest.raises(SpectuneError) as wrong:
+        preview(Asked(write(tmp_path, "tp-size: 8", written)), as_json=True)
+    said = r"mine\.yaml:\d+: SGLang has no speculative-algorithm (?i:eagel3); did you mean EAGLE3\?"
+    assert len(re.findall(said, str(wrong.value))) == 1
+
+
+def test_an_algorithm_like_none_may_be_a_plugins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = previewed(write(tmp_path, "tp-size: 8", "[none, HOUSE_BLEND]"), capsys)
+    said = "SGLang itself has no speculative-algorithm HOUSE_BLEND: a plugin has to register it"
+    assert [note for note in answer["notes"] if "HOUSE_BLEND" in note] == [said]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+
 ALGORITHM = "speculative-algorithm"
 DRAFT_MODEL = "speculative-draft-model-path"
 DRAFT_REVISION = "speculative-draft-model-revision"
@@ -79,3 +81,11 @@ DRAFT_NAMES = frozenset({ALGORITHM, STEPS, TOPK, DRAFT_TOKENS})
 COUPLING = frozenset(
     {ADAPTIVE, "speculative-adaptive-config", "speculative-ngram-external-corpus-path", "mamba-track-interval"}
 )
+
+
+def misspelt_algorithm(name: str) -> str | None:
+    """Return the algorithm that is surely meant by a name that is none; a plugin's name is like none of SGLang's."""
+    if name.upper() in (*BUILT_IN, *ALGORITHMS):
+        return None
+    near = difflib.get_close_matches(name.upper(), ALGORITHMS, n=1)
+    return near[0] if near else None
