@@ -11,7 +11,6 @@ from rich.text import Text
 
 from spectune.cli.terminal import OUT
 from spectune.engines.sglang.launch_line.command_line import LaunchLine
-from spectune.engines.sglang.options import SHIPPED_VERSION
 from spectune.engines.sglang.printable import HIDDEN, hidden, printable
 from spectune.engines.sglang.resolution import Finding, Machine
 
@@ -50,7 +49,7 @@ def print_explanation(
             OUT.print(f"{printable(finding.message)}; {printable(finding.advice)}", markup=False, soft_wrap=True)
     tested = "" if machine.tested else " (read, not run)"
     verdict = _verdict(status, line, findings)
-    OUT.print(f"{printable(verdict)}: SGLang {SHIPPED_VERSION} on {machine.name}{tested}", markup=False, soft_wrap=True)
+    OUT.print(f"{printable(verdict)}: SGLang {line.version} on {machine.name}{tested}", markup=False, soft_wrap=True)
     order = list(_STYLES)
     for finding in sorted(findings, key=lambda one: (one.rule not in UNSEEN, order.index(one.severity))):
         if finding.rule in (ASSUMED, UNTESTED):  # said above

@@ -14,11 +14,13 @@ from spectune.cli.terminal import print_json
 from spectune.engines.sglang.gpu_model import gpu_names, known_as
 from spectune.engines.sglang.hardware import machine_named
 from spectune.engines.sglang.launch_line.command_line import MODEL, LaunchLine, read_launch
+from spectune.engines.sglang.launch_line.older_names import is_known
 from spectune.engines.sglang.model_folder import ModelReader
 from spectune.engines.sglang.options import SHIPPED_VERSION
 from spectune.engines.sglang.preflight import Checkpoint, preflight
 from spectune.engines.sglang.printable import HIDDEN, hidden, printable, printable_json
 from spectune.engines.sglang.resolution import MACHINES, Finding, Machine, Model, resolve
+from spectune.engines.sglang.versions.history import FIRST_VERSION
 from spectune.errors import SpectuneError
 
 DRAFT, ALGORITHM = "speculative-draft-model-path", "speculative-algorithm"
@@ -60,7 +62,9 @@ class Explanation:
         return {"status": self.status, "resolved": resolved, "findings": findings}
 
 
-def explain(command: str | Sequence[str], *, gpu: str | None, cwd: Path, environ: Mapping[str, str]) -> Explanation:
+def explain(
+    command: str | Sequence[str], *, gpu: str | None, cwd: Path, environ: Mapping[str, str], version: str | None = None
+) -> Explanation:
     """Explain a launch command.
 
     Args:
@@ -68,11 +72,14 @@ def explain(command: str | Sequence[str], *, gpu: str | None, cwd: Path, environ
         gpu: Name of a machine; None for this one.
         cwd: The folder its relative paths start from.
         environ: The caller's environment, for the hub cache.
+        version: The SGLang to judge it by; None for the one the command names, or the newest known.
 
     Raises:
-        SpectuneError: When there is no launch in it.
+        SpectuneError: When there is no launch in it, or nothing is known of the version.
     """
-    line = read_launch(command, cwd=cwd)
+    if version is not None and not is_known(version):
+        raise SpectuneError(f"--version takes {FIRST_VERSION} to {SHIPPED_VERSION}, but got {version!r}")
+    line = read_launch(command, cwd=cwd, version=version)
     machine, findings = choose_machine(gpu, on_cpu=line.arguments.get("device") == "cpu", here=gpu_names())
     reader = ModelReader(cwd, {**environ, **line.env}, line.container)
     model, draft = Model.unknown(), None
@@ -88,7 +95,7 @@ def explain(command: str | Sequence[str], *, gpu: str | None, cwd: Path, environ
     resolved: Mapping[str, Any] = {}
     if line.complete:
         resolution = resolve(
-            line.arguments, model=model, draft=draft, machine=machine, env=line.env, version=SHIPPED_VERSION
+            line.arguments, model=model, draft=draft, machine=machine, env=line.env, version=line.version
         )
         resolved = {FIELDS.get(name.replace("_", "-"), name): value for name, value in resolution.resolved.items()}
         findings = [*_told_once(findings, resolution.findings), *resolution.findings]
@@ -110,7 +117,7 @@ def _preflight(line: LaunchLine, reader: ModelReader, model: Model, draft: Model
         where = reader.folder(arguments[DRAFT], arguments.get("speculative-draft-model-revision"))
         drafter = Checkpoint(arguments[DRAFT], draft, where)
     return preflight(
-        target, drafter, algorithm=arguments[ALGORITHM], version=SHIPPED_VERSION, arguments=arguments, env=line.env
+        target, drafter, algorithm=arguments[ALGORITHM], version=line.version, arguments=arguments, env=line.env
     )  # fmt: skip
 
 
@@ -150,7 +157,7 @@ def choose_machine(gpu: str | None, *, on_cpu: bool, here: Sequence[str]) -> tup
     return machine, findings
 
 
-def run_explain(words: Sequence[str], *, gpu: str | None, as_json: bool) -> int:
+def run_explain(words: Sequence[str], *, gpu: str | None, version: str | None, as_json: bool) -> int:
     """Print the explanation of a command; return the exit code.
 
     Raises:
@@ -161,7 +168,7 @@ def run_explain(words: Sequence[str], *, gpu: str | None, as_json: bool) -> int:
         if sys.stdin.isatty():
             raise SpectuneError("give the launch command after --, or pipe it in: spectune explain -- sglang serve …")
         command = sys.stdin.buffer.read().decode("utf-8", "replace")
-    explanation = explain(command, gpu=gpu, cwd=Path.cwd(), environ=os.environ)
+    explanation = explain(command, gpu=gpu, cwd=Path.cwd(), environ=os.environ, version=version)
     if as_json:
         print_json(printable_json(explanation.to_json()))
     else:

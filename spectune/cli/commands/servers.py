@@ -28,6 +28,14 @@ def explain(
             "--gpu", metavar="GPU", help="h100, h200, b200, rtx-pro-6000 or cpu; by default this machine's, if known."
         ),
     ] = None,
+    version: Annotated[
+        str | None,
+        typer.Option(
+            "--version",
+            metavar="V",
+            help="SGLang to judge it by, 0.5.6 or newer; by default that of the command's image, or 0.5.23.",
+        ),
+    ] = None,
     json_output: JsonFlag = False,
 ) -> None:
     """Say what SGLang resolves, rewrites and refuses of a launch command, without launching it.
@@ -37,7 +45,7 @@ def explain(
     """
     from spectune.cli.explaining import run_explain
 
-    raise typer.Exit(run_explain(command or [], gpu=gpu, as_json=json_output))
+    raise typer.Exit(run_explain(command or [], gpu=gpu, version=version, as_json=json_output))
 
 
 @app.command(short_help="Say why a server that already runs is slow.")

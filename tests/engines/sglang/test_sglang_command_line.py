@@ -147,9 +147,56 @@ def test_a_systemd_unit() -> None:
         ("sglang serve m --served-model-name sglang", None),
     ],
 )
-def test_another_version_is_named(command: str, version: str | None) -> None:
-    said = [finding.message for finding in read_launch(command).findings if finding.rule == "other-version"]
-    assert said == ([f"this is SGLang {version}, but what is said here is about 0.5.23"] if version else [])
+def test_an_older_image_is_judged_by_its_own_version(command: str, version: str | None) -> None:
+    line = read_launch(command)
+    said = [finding.message for finding in line.findings if finding.rule == "other-version"]
+    told = f"options and rules are those of SGLang {version}; defaults no rule speaks of are 0.5.23's"
+    assert (line.version, said) == ((version, [told]) if version else ("0.5.23", []))
+
+
+@pytest.mark.parametrize(
+    ("command", "asked", "said"),
+    [
+        (
+            "docker run sglang:v0.4.9 sglang serve m",
+            None,
+            "this is SGLang 0.4.9, but what is said here is about 0.5.23",
+        ),
+        (
+            "docker run sglang:v0.6.1 sglang serve m",
+            None,
+            "this is SGLang 0.6.1, but what is said here is about 0.5.23",
+        ),
+        (
+            "docker run sglang:v0.5.9 sglang serve m",
+            "0.5.8",
+            "this is SGLang 0.5.9, but what is said here is about 0.5.8",
+        ),
+    ],
+)
+def test_a_version_that_is_not_the_one_judged_by_is_a_warning(command: str, asked: str | None, said: str) -> None:
+    (warning,) = [one for one in read_launch(command, version=asked).findings if one.rule == "other-version"]
+    assert (warning.severity, warning.message) == ("warning", said)
+
+
+def test_options_are_those_of_the_version() -> None:
+    command = "sglang serve m --cuda-graph-max-bs 8 --enable-double-sparsity --cuda-graph-max-bs-prefill 64"
+    now, then = read_launch(command), read_launch(command, version="0.5.9")
+    assert [one.rule for one in now.findings if one.severity == "fatal"] == ["renamed-option", "unknown-option"]
+    (newer,) = [one for one in then.findings if one.severity == "fatal"]
+    assert newer.message.startswith("SGLang 0.5.9 has no --cuda-graph-max-bs-prefill, which came with ")
+    assert then.arguments == {"model-path": "m", "cuda-graph-max-bs-decode": 8}
+    assert [one.message for one in then.findings if one.rule == "older-option"] == [
+        "--cuda-graph-max-bs is an option of SGLang 0.5.9: explained as --cuda-graph-max-bs-decode 8",
+        "--enable-double-sparsity is an option of SGLang 0.5.9: nothing took its place, it is left out here",
+    ]
+
+
+def test_the_arguments_a_script_passes_on_are_none() -> None:
+    for written in ('"$@"', "$@", '\\\n  "$@"\n'):
+        line = read_launch(f"python3 -m sglang.launch_server --model-path m {written}")
+        assert (line.arguments, line.findings) == ({"model-path": "m"}, ())
+    assert read_launch('sglang serve m --x"$@"').incomplete
 
 
 def test_tokens_of_a_container_are_no_news() -> None:

@@ -7,30 +7,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from spectune.engines.sglang.launch_line.argument_parser import ArgumentParser, Trouble, Use
+from spectune.engines.sglang.launch_line.argument_parser import ArgumentParser
 from spectune.engines.sglang.launch_line.launch_config import ConfigElsewhere, ConfigRefused, merge, without_config
 from spectune.engines.sglang.launch_line.launch_environment import Launch
 from spectune.engines.sglang.launch_line.launch_lists import words_in_list
 from spectune.engines.sglang.launch_line.launch_words import find_in_text, find_in_words
-from spectune.engines.sglang.launch_line.older_names import gone_variables, other_version
+from spectune.engines.sglang.launch_line.older_names import (
+    gone_variables,
+    named_version,
+    other_version,
+)
+from spectune.engines.sglang.launch_line.option_reading import Reading, read_options
 from spectune.engines.sglang.launch_line.parser_findings import (
     after_reading,
-    help_only,
     left_out,
-    refusal,
-    renamed,
-    stray_unknown,
 )
 from spectune.engines.sglang.launch_line.shell_words import Word
-from spectune.engines.sglang.options import Option, Options
+from spectune.engines.sglang.options import SHIPPED_VERSION, Options
 from spectune.engines.sglang.printable import printable
 from spectune.engines.sglang.resolution import Finding
-from spectune.engines.sglang.versions.successors import SUCCESSORS
 from spectune.errors import SpectuneError
 
 GREATEST = 2**63 - 1
@@ -40,7 +40,7 @@ MODEL = "model-path"
 _FENCE = re.compile(r"^[ \t]*```.*$", re.MULTILINE)  # around code in Markdown
 _LEFT_OUT = {"unknown-value", "unknown-words"}
 # Refusals whose way out is known, so that the rest of the command can be explained all the same.
-_MENDABLE = {"renamed-option", "missing-model", "help"}
+_MENDABLE = {"renamed-option", "newer-option", "missing-model", "help"}
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,14 @@ class LaunchLine:
         findings: What was noticed while reading; `fatal` ones are refusals of SGLang's own parser, the one it would
             print first.
         container: Whether the command runs in a container, where paths mean other files.
+        version: The SGLang it was judged by.
     """
 
     arguments: Mapping[str, Any]
     env: Mapping[str, str]
     findings: tuple[Finding, ...]
     container: bool = False
+    version: str = SHIPPED_VERSION
 
     @property
     def refused(self) -> bool:
@@ -76,24 +78,20 @@ class LaunchLine:
         return all(finding.rule in _MENDABLE for finding in self.findings if finding.severity == "fatal")
 
 
-@dataclass
-class _Reading:
-    """What has been read so far."""
-
-    parser: ArgumentParser
-    uses: list[tuple[Use, bool]] = field(default_factory=list)  # (use, from the config file)
-    troubles: list[tuple[int, Finding]] = field(default_factory=list)  # (when the engine would come to it, finding)
-    notes: list[Finding] = field(default_factory=list)
-    unknown: set[str] = field(default_factory=set)
-
-
-def read_launch(command: str | Sequence[str], *, options: Options | None = None, cwd: Path | None = None) -> LaunchLine:
+def read_launch(
+    command: str | Sequence[str],
+    *,
+    options: Options | None = None,
+    cwd: Path | None = None,
+    version: str | None = None,
+) -> LaunchLine:
     """Read a command as text of a shell, or as the words a shell has made of it.
 
     Args:
         command: One text, or words; a single word with blanks in it is a text.
         options: The options of the SGLang concerned; the shipped ones by default.
         cwd: The folder that relative paths start from.
+        version: The SGLang to judge it by; None for that of the image or the package in the command, or the shipped.
 
     Raises:
         SpectuneError: When there is no launch in it.
@@ -107,8 +105,10 @@ def read_launch(command: str | Sequence[str], *, options: Options | None = None,
     if len(launch.words) > MOST_WORDS:
         raise SpectuneError(f"a command of {len(launch.words)} words is longer than any launch, at most {MOST_WORDS}")
     words = _model_first(launch)
-    launch.findings.extend(other_version(command if isinstance(command, str) else " ".join(command)))
-    reading = _Reading(ArgumentParser(options) if options else _shipped_parser(), notes=list(launch.findings))
+    text = command if isinstance(command, str) else " ".join(command)
+    version = version or named_version(text) or SHIPPED_VERSION
+    launch.findings.extend(other_version(text, version))
+    reading = Reading(ArgumentParser(options) if options else _shipped_parser(), version, notes=list(launch.findings))
     try:
         added, own = merge(words, reading.parser, cwd or Path.cwd())
     except ConfigRefused as refused:
@@ -118,8 +118,8 @@ def read_launch(command: str | Sequence[str], *, options: Options | None = None,
     except ConfigElsewhere as elsewhere:
         reading.notes.append(left_out("--config", str(elsewhere), "its file is not on this machine"))
         added, own = [], without_config(words)
-    _read(added, reading, from_config=True)
-    _read(own, reading, from_config=False)
+    read_options(added, reading, from_config=True)
+    read_options(own, reading, from_config=False)
     return _line(reading, launch)
 
 
@@ -161,60 +161,7 @@ def _model_first(launch: Launch) -> list[Word]:
     return words
 
 
-def _read(words: Sequence[Word], reading: _Reading, *, from_config: bool) -> None:
-    for places in reading.parser.groups([word.text for word in words]):
-        group = [words[place] for place in places]
-        known = _known_part(group, reading)
-        if known:
-            _read_group(known, reading, from_config=from_config)
-
-
-def _known_part(group: Sequence[Word], reading: _Reading) -> list[str]:
-    """Return what of an option can be read without a shell; the rest is told."""
-    texts = [word.text for word in group]
-    if not any(word.unknown for word in group):
-        return texts
-    first = next(place for place, word in enumerate(group) if word.unknown)
-    matches = reading.parser.matches(texts[0]) if texts[0].startswith("--") else []
-    option = reading.parser.options.by_name.get(matches[0][2:]) if len(matches) == 1 else None
-    if option is None or first >= _taken(option, texts[0]):
-        reading.notes.append(stray_unknown(group[first]))
-        return texts[:first]
-    reading.unknown.add(option.name)
-    reading.notes.append(left_out(matches[0], " ".join(group[first].unknown), "only the shell that runs it knows it"))
-    return []
-
-
-def _taken(option: Option, written: str) -> float:
-    """Return how many words an option takes, its own included."""
-    if option.nargs == 0:
-        return 1
-    return float("inf") if option.nargs in ("+", "*", "?") else 2 - ("=" in written)
-
-
-def _read_group(texts: list[str], reading: _Reading, *, from_config: bool) -> None:
-    written, has_value, value = texts[0].partition("=")
-    successor = SUCCESSORS.get(written.removeprefix("--")) if written.startswith("--") else None
-    use, troubles = reading.parser.read(texts)
-    if successor is not None and use is None:
-        values = [value, *texts[1:]] if has_value else texts[1:]
-        texts = successor.rewrite(values)
-        reading.troubles.append((_rank(troubles[0]), renamed(written, troubles[0], successor, texts)))
-        use, troubles = reading.parser.read(texts) if texts else (None, [])
-        written = texts[0] if texts else written
-    reading.troubles += [(_rank(trouble), refusal(trouble, written, reading.parser)) for trouble in troubles]
-    if use is not None and use.name == "help":
-        reading.troubles.append((_rank(None), help_only(written)))
-    elif use is not None:
-        reading.uses.append((use, from_config))
-
-
-def _rank(trouble: Trouble | None) -> int:
-    """When argparse comes to it: all spellings first, then values (and -h) from left to right, leftovers at the end."""
-    return 2 if trouble is None else {"ambiguous": 1, "value": 2, "unrecognized": 4}[trouble.kind]
-
-
-def _line(reading: _Reading, launch: Launch) -> LaunchLine:
+def _line(reading: Reading, launch: Launch) -> LaunchLine:
     arguments, findings = after_reading(reading.uses)
     for name, value in arguments.items():
         for item in value if isinstance(value, list) else [value]:
@@ -229,5 +176,9 @@ def _line(reading: _Reading, launch: Launch) -> LaunchLine:
         reading.notes.append(Finding("more-launches", "warning", message, "explain them one at a time"))
     refusals = [finding for _, finding in sorted(reading.troubles, key=lambda trouble: trouble[0])]
     refusals += [finding for finding in findings if finding.severity == "fatal"]
-    notes = [*reading.notes, *(finding for finding in findings if finding not in refusals), *gone_variables(launch.env)]
-    return LaunchLine(arguments, dict(launch.env), (*refusals, *notes), launch.container)
+    notes = [
+        *reading.notes,
+        *(finding for finding in findings if finding not in refusals),
+        *gone_variables(launch.env, reading.version),
+    ]
+    return LaunchLine(arguments, dict(launch.env), (*refusals, *notes), launch.container, reading.version)

@@ -18,6 +18,7 @@ _ARRAY = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
 _BLANK = " \t\r"
 _LONGEST, _MOST_WORDS = 2**20, 4096  # of what variables stand for
 _REDIRECTION = re.compile(r"&?(?:>>|>\||>&|<<<|<<-?|<>|<&|>|<)")
+_PASSED_ON = re.compile(r"(\"?)\$@\1(?=[\s;&|)]|$)")  # a script's own arguments, of which a text has none
 _BROKEN_CONTINUATION = re.compile(r"\\[ \t]+\r?(?=\n)")
 
 
@@ -110,7 +111,9 @@ class ShellText:
         return False
 
     def _special(self, letter: str) -> None:
-        if letter == "\\":
+        if not self._started and (passed_on := _PASSED_ON.match(self.text, self._at)):
+            self._at = passed_on.end()
+        elif letter == "\\":
             self._escape()
         elif letter == "'":
             self._quoted = True
