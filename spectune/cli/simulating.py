@@ -23,7 +23,7 @@ PAGE = "docs/profiles.md"
 
 
 def print_prediction(
-    profile: str,
+    profile: str | None,
     words: Sequence[str],
     *,
     concurrency: int | None,
@@ -36,7 +36,7 @@ def print_prediction(
     Raises:
         SpectuneError: A figure is missing, or the profile or the command is refused.
     """
-    loaded = load_profile(profile)
+    loaded = load_profile(profile or DEFAULT_PROFILE)
     if concurrency is None or context_tokens is None:
         raise SpectuneError("--predict needs --concurrency and --context-tokens")
     try:
@@ -56,14 +56,14 @@ def print_prediction(
     sys.stdout.write("\n".join(_lines(launch, prediction, concurrency, context_tokens, why)) + "\n")
 
 
-def run_simulation(profile: str, words: Sequence[str], *, port: int | None, time_scale: float) -> int:
+def run_simulation(profile: str | None, words: Sequence[str], *, port: int | None, time_scale: float) -> int:
     """Serve until the end; returns the engine's exit code.
 
     Raises:
         SpectuneError: The profile, the command or the time scale is refused.
     """
     scale = time_scale_of(str(time_scale))
-    return run_engine(load_profile(profile), words, os.environ, time_scale=scale, port=port)
+    return run_engine(load_profile(profile or DEFAULT_PROFILE), words, os.environ, time_scale=scale, port=port)
 
 
 def list_profiles(*, as_json: bool) -> None:

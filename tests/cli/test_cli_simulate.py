@@ -45,6 +45,12 @@ def test_a_whole_command_may_be_given() -> None:
     assert "cycle_ms           33.28" in ran.stdout
 
 
+def test_without_a_profile_the_default_answers() -> None:
+    ran = spectune("simulate", "--predict", *LOAD, "--", *ARGV)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith("simulated on kimi-k2.5-pcie: no speculation")
+
+
 def test_where_a_launch_would_fail() -> None:
     argv = [word if word != "0.85" else "0.5" for word in ARGV]
     answer = json.loads(predict(*LOAD, "--json", "--", *argv).stdout)

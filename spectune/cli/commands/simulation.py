@@ -14,12 +14,15 @@ from spectune.cli.program import ANOTHERS, JsonFlag, app
     context_settings=ANOTHERS,
 )
 def simulate(
-    profile: Annotated[
-        str, typer.Option("--profile", metavar="NAME|FILE", help="The machine; `spectune profiles` lists the shipped.")
-    ],
     command: Annotated[
         list[str] | None,
         typer.Argument(metavar="-- ARGV", help="The arguments of `python -m sglang.launch_server`."),
+    ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            "--profile", metavar="NAME|FILE", help="The machine; `spectune profiles` lists the shipped and the default."
+        ),
     ] = None,
     port: Annotated[int | None, typer.Option("--port", min=1, max=65535, help="Instead of the one in ARGV.")] = None,
     time_scale: Annotated[
