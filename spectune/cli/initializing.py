@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from spectune.cli.terminal import PROGRESS, print_json, print_line
+from spectune.cli.terminal import busy, print_json, print_line
 from spectune.engines import cpu_reference
 from spectune.engines.open import load_checked_space, open_engine
 from spectune.engines.preflight import preflight_of
@@ -44,7 +44,7 @@ def run_init(
     here = gpu_names()
     machine = _machine(gpu, here, runtime)
     count = 0 if runtime else gpus or len(here) or USUAL_GPUS
-    with PROGRESS.status("looking at the checkpoints"):
+    with busy("looking at the checkpoints"):
         draft = new_space(
             name, model, drafters, python=None if runtime else python, runtime=runtime, gpus=count, machine=machine
         )

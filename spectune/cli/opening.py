@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from spectune.cli.terminal import PROGRESS
+from spectune.cli.terminal import told_when_slow
 from spectune.engines.open import Simulation, load_checked_space
 from spectune.engines.simulated.profile import shipped_profiles
 from spectune.errors import SpectuneError
@@ -52,7 +52,7 @@ class Asked:
             InputProblems: Everything that is wrong with it.
             SpectuneError: Options that do not go together.
         """
-        with PROGRESS.status("reading the search space"):  # seconds, where an engine has to be asked for its options
+        with told_when_slow("reading the search space"):  # seconds, where an engine has to be asked for its options
             space = load_checked_space(self.source, self._simulation() if self.simulated else None)
             open_prompts(space)
         if space.engine.kind != "simulated" and (self.profile or self.virtual):

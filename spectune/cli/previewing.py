@@ -7,7 +7,7 @@ from itertools import islice, takewhile
 from typing import Any
 
 from spectune.cli.opening import Asked
-from spectune.cli.terminal import OUT, PROGRESS, print_json
+from spectune.cli.terminal import OUT, busy, print_json
 from spectune.engines.notes import notes_on, unseen_models
 from spectune.engines.open import missing_models, open_engine
 from spectune.engines.preflight import drafter_notes
@@ -36,13 +36,13 @@ def preview(asked: Asked, *, as_json: bool) -> int:
     space = asked.space()
     engine = open_engine(space)
     doubts = drafter_notes(space, engine)
-    with PROGRESS.status("counting the legal candidates"):
+    with busy("counting the legal candidates"):
         counted = census(space, engine)
         plain = sum(1 for _ in takewhile(lambda candidate: not candidate.speculative, legal_candidates(space, engine)))
     lent = None if asked.lender is None else lend(asked.lender, space, engine)
     proposer = Proposer(space, engine, sampler=asked.sampler, warm_start=lent)
     first = list(dict.fromkeys(_first(proposer)))
-    with PROGRESS.status("weighing what it may cost"):
+    with busy("weighing what it may cost"):
         expected = prospect([], space, proposer)
     commands = [(c, engine.command(c, host="127.0.0.1", port=30000).shell()) for c in first]
     prompts = summary(space, open_prompts(space))

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from spectune.cli.opening import Asked
 from spectune.cli.previewing import preview
-from spectune.cli.terminal import OUT, PROGRESS, print_json
+from spectune.cli.terminal import OUT, PROGRESS, busy, print_json
 from spectune.engines import cpu_reference
 from spectune.engines.open import missing_models, open_engine
 from spectune.engines.sglang.adapter import SGLangEngine
@@ -51,7 +51,7 @@ def referee_space(asked: Asked, *, as_json: bool, legal: int = MOST_LEGAL, each_
     missing = [*engine.missing(), *missing_models(space, engine)]
     if missing:
         raise InputProblems([*missing, Problem(_way_out(space, asked.source))])
-    with PROGRESS.status("applying spectune's rules"):
+    with busy("applying spectune's rules"):
         sample = draw(space, engine, legal=legal, each_rule=each_rule)
     outcomes = _ask(sample, engine)
     if as_json:
@@ -85,7 +85,7 @@ def _ask(sample: Sample, engine: SGLangEngine) -> list[Outcome]:
         TimeRemainingColumn(),
         TextColumn("left"),
     )
-    with PROGRESS.status(f"loading {engine.title}"):
+    with busy(f"loading {engine.title}"):
         referee = Referee(engine.interpreter).__enter__()
     try:
         with Progress(*columns, console=PROGRESS, transient=True) as bar:

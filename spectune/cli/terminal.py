@@ -16,7 +16,7 @@ from rich.text import Text
 from spectune.engines.sglang.printable import printable
 from spectune.files import json_bytes
 
-SLOW_S = 2.0  # seconds without a word after which people wonder
+SLOW_S = 1.0  # seconds without a word after which people wonder
 PIPE_WIDTH = 120  # characters; a pipe has no width of its own
 
 
@@ -58,13 +58,24 @@ PROGRESS = _console(stderr=True)
 
 @contextmanager
 def told_when_slow(note: str) -> Iterator[None]:
-    """Print a note on standard error if what is done within takes more than two seconds."""
+    """Print a note on standard error if what is done within takes more than a second."""
     timer = threading.Timer(SLOW_S, lambda: PROGRESS.print(note, markup=False))
     timer.start()
     try:
         yield
     finally:
         timer.cancel()
+
+
+@contextmanager
+def busy(note: str) -> Iterator[None]:
+    """Say what is being done, which takes long: beside a spinner on a terminal, elsewhere in a line before it."""
+    if PROGRESS.is_terminal:
+        with PROGRESS.status(note):
+            yield
+    else:
+        PROGRESS.print(note, markup=False)
+        yield
 
 
 def print_json(value: Any) -> None:
