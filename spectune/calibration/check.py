@@ -19,6 +19,8 @@ from spectune.search import TrialRecord
 from spectune.space import SearchSpace
 
 FOLDS = 10
+UNFIT = 0.1
+"""Median error of a speed beyond which a profile ranks candidates by its own mistakes."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,20 @@ def check(
                 if figure != "accept_length" or one.setup.speculative:
                     errors[figure, one.batch][one.candidate_id].append(math.log(predicted / measured))
     return [_summed(figure, batch, found) for (figure, batch), found in sorted(errors.items())], list(unknown)
+
+
+def unfit(errors: Sequence[Checked]) -> str | None:
+    """Say why a profile is not to be predicted with; None where nothing speaks against it."""
+    known = [one for one in errors if one.figure == "decode_speed"]
+    if not known:
+        return "how well it predicts is not known"
+    worst = max(known, key=lambda one: one.median)
+    if worst.median <= UNFIT:
+        return None
+    return (
+        f"with {worst.batch} requests it predicts speeds {worst.median:.0%} off (median), and beyond {UNFIT:.0%} it "
+        "ranks candidates by its own mistakes"
+    )
 
 
 def _summed(figure: str, batch: int, by_candidate: Mapping[str, list[float]]) -> Checked:

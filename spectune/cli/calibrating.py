@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from spectune.calibration import Checked, calibrate, check
-from spectune.cli.terminal import PROGRESS, print_json, print_line
+from spectune.calibration import Checked, calibrate, check, unfit
+from spectune.cli.terminal import busy, print_json, print_line
 from spectune.errors import SpectuneError
 from spectune.files import write_whole
 from spectune.search import StudyFolder
@@ -27,7 +27,7 @@ def run_calibrate(study: str, *, output: Path | None, as_json: bool) -> int:
     if path.exists():
         raise SpectuneError(f"{path} exists already; name another file with -o, or remove it")
     space, records, environment = folder.space(), folder.records(), folder.environment()
-    with PROGRESS.status("fitting, and checking the fit on candidates left out of it"):
+    with busy("fitting, and checking the fit on candidates left out of it"):
         fitted = calibrate(records, space, environment, name=folder.name, study=folder.name)
         fitted.profile()  # what is written can be read
         errors, alone = check(records, space, environment)
@@ -36,7 +36,7 @@ def run_calibrate(study: str, *, output: Path | None, as_json: bool) -> int:
         print_json({
             "schema": 1, "study": fitted.study, "path": str(path), "launches": fitted.launches,
             "simulated": fitted.simulated, "launch_sd": fitted.noise.launch_sd, "assumed": fitted.assumed,
-            "errors": [one.to_json() for one in errors], "not_left_out": alone,
+            "errors": [one.to_json() for one in errors], "not_left_out": alone, "not_for_prediction": unfit(errors),
         })  # fmt: skip
         return DONE
     origin = "SIMULATED launches" if fitted.simulated else "launches"
@@ -47,13 +47,15 @@ def run_calibrate(study: str, *, output: Path | None, as_json: bool) -> int:
     print_line(f"launches of one configuration differ by {fitted.noise.launch_sd:.1%} from each other")
     for line in fitted.assumed:
         print_line(f"assumed: {line}")
+    if (why := unfit(errors)) is not None:
+        print_line(f"NOT FOR PREDICTION: {why}; measure more candidates, or use it to try out commands only")
     print_line(f"next: spectune search SPACE --engine simulated --profile {shlex.quote(str(path))} --virtual")
     return DONE
 
 
 def _print_errors(errors: Sequence[Checked]) -> None:
     if not errors:
-        print_line("too few candidates to leave any out of the fit: how well it predicts is not known")
+        print_line("too few candidates to leave any out of the fit")
         return
     print_line("predicted for candidates that were left out of the fit:")
     rows = [COLUMNS, *((one.figure, str(one.batch), str(one.candidates), f"{one.median:.1%}", f"{one.p90:.1%}",

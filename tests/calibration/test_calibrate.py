@@ -15,7 +15,7 @@ import yaml
 from readme_commands import ROOT
 
 from spectune.analysis.estimate import Estimate
-from spectune.calibration import calibrate, check
+from spectune.calibration import Checked, calibrate, check, unfit
 from spectune.engines.simulated.profile import load_profile, parse_profile
 from spectune.search import StudyFolder, TrialRecord
 
@@ -85,6 +85,15 @@ def test_json_has_the_errors(studied: Path) -> None:
     assert told["simulated"] is True
     assert {"figure", "batch", "candidates", "median", "p90", "bias"} == set(told["errors"][0])
     assert parse_profile((studied / "j.yaml").read_text(), Path("j.yaml")).name == "made"
+
+
+def test_a_profile_that_predicts_badly_is_said_to() -> None:
+    good = Checked("decode_speed", 1, 9, median=0.1, p90=0.2, bias=0.0)
+    assert unfit([good, Checked("cycle_ms", 8, 9, median=0.5, p90=0.6, bias=0.0)]) is None
+    said = unfit([good, Checked("decode_speed", 8, 9, median=0.23, p90=0.3, bias=0.1)])
+    assert said is not None
+    assert said.startswith("with 8 requests it predicts speeds 23% off (median)")
+    assert unfit([]) == "how well it predicts is not known"
 
 
 def test_a_study_that_says_too_little_is_refused(studied: Path, tmp_path: Path) -> None:
