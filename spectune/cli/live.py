@@ -196,7 +196,7 @@ def left_words(progress: Progress, since_s: float) -> str:
     else:
         left = progress.left_s - since_s
         words.append(f"about {clock(left)} left" if left > NEARLY_S else "nearly done")
-    if expected is not None and expected.gpu_hours:
+    if expected is not None and expected.gpu_hours and not expected.virtual:
         words.append(f"{expected.gpu_hours:.2g} GPU-hours in all")
     if expected is not None and expected.pays is not None:
         words.append(f"speculation pays: {expected.pays:.0%}")

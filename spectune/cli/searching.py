@@ -10,7 +10,7 @@ from spectune.cli.live import Lines, LiveTable
 from spectune.cli.opening import Asked
 from spectune.cli.terminal import PROGRESS
 from spectune.engines.notes import notes_on
-from spectune.engines.open import missing_models, open_engine
+from spectune.engines.open import missing_models, open_engine, simulation_notes
 from spectune.engines.preflight import drafter_notes
 from spectune.errors import InputProblems, Problem, SpectuneError
 from spectune.search import StudyFolder, check_sampler, open_study, refuse_another, refuse_lender, run_study
@@ -41,7 +41,8 @@ def run_search(asked: Asked, *, study: str | None, torch_index: str | None, as_j
     problems = [*engine.missing(), *missing_models(space, engine)]
     if problems:
         raise InputProblems([*problems, Problem(_what_works(asked))])
-    for warning in (*doubts, *notes_on(space, engine)):
+    notes = [*doubts, *notes_on(space, engine)]
+    for warning in simulation_notes(space, engine)[:1] if folder.exists() else notes:  # said when the study began
         PROGRESS.print(f"note: {warning}", markup=False)
     lock = folder.lock()
     try:

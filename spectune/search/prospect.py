@@ -38,6 +38,7 @@ class Prospect:
         gpu_hours: Expected; 0 on a CPU.
         pays: Chance that the best candidate with speculation is faster than the best without; None where that is open.
         rests_on: What the figures rest on, in words.
+        virtual: Whether the hours are a simulated machine's, which pass in seconds.
     """
 
     launches: int
@@ -46,6 +47,7 @@ class Prospect:
     gpu_hours: float
     pays: float | None
     rests_on: str
+    virtual: bool = False
 
     @property
     def words(self) -> str:
@@ -55,13 +57,15 @@ class Prospect:
         pays = "" if self.pays is None else f"; speculation pays with a chance of {self.pays:.0%}"
         time = f"{self.hours:.1f} hours" if self.hours >= 1.0 else f"{60.0 * self.hours:.0f} min"
         launches = "1 launch" if self.launches == 1 else f"{self.launches} launches"
-        return f"about {launches}{most}, {time}{gpus}{pays}"
+        whose = " of the simulated machine, in virtual time: seconds here" if self.virtual else ""
+        return f"about {launches}{most}, {time}{gpus}{whose}{pays}"
 
     def to_json(self) -> dict[str, Any]:
         """Return it for other programs."""
         return {
             "launches": self.launches, "launches_at_most": self.most, "hours": round(self.hours, 3),
-            "gpu_hours": round(self.gpu_hours, 3), "speculation_pays": self.pays, "rests_on": self.rests_on,
+            "gpu_hours": round(self.gpu_hours, 3), "virtual": self.virtual,
+            "speculation_pays": self.pays, "rests_on": self.rests_on,
         }  # fmt: skip
 
 
@@ -118,6 +122,7 @@ def prospect(records: Sequence[TrialRecord], space: SearchSpace, proposer: Propo
         gpu_hours=hours * space.engine.gpus,
         pays=proposer.paying(known),
         rests_on=_rests_on(records, space, proposer),
+        virtual=bool(space.engine.virtual),
     )
 
 

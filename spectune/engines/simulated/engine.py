@@ -112,14 +112,13 @@ class SimulatedEngine(SGLangEngine):
         }
 
     def unknown_names(self, drafters: Sequence[Any]) -> Iterator[str]:
-        """Yield a sentence for each drafter that the profile knows nothing of."""
+        """Yield a sentence on the drafters that the profile knows nothing of."""
         known = self.profile.file.acceptance.drafters
-        for drafter in drafters:
-            if drafter not in known:
-                yield (
-                    f"the profile {self.profile.name} does not know the drafter {drafter}: its default acceptance "
-                    f"is used (known: {', '.join(sorted(known)) or 'none'})"
-                )
+        if unknown := [str(drafter) for drafter in drafters if drafter not in known]:
+            yield (
+                f"the profile {self.profile.name} does not know {', '.join(unknown)}: its default acceptance is used "
+                f"(known: {', '.join(sorted(known)) or 'none'})"
+            )
 
     def renderer(self) -> SimulatedTokenizer:
         """Return the tokenizer of a model that does not exist."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from guided_world import engine, launch, search, space
 
@@ -68,6 +70,8 @@ def test_progress_is_one_line_with_the_time_left() -> None:
     at = Progress(done=7, planned=18, spent_s=4800.0, left_s=6600.0, expected=cost)
     words = "7 of about 18 launches done, about 1 h 50 min left, 27 GPU-hours in all, speculation pays: 93%"
     assert left_words(at, 0.0) == words
+    assert "GPU-hours" not in left_words(replace(at, expected=replace(cost, virtual=True)), 0.0)
+    assert "27 GPU-hours of the simulated machine, in virtual time" in replace(cost, virtual=True).words
     records = list(search(space(), 3))
     assert progress([], cost).left_s is None
     assert progress(records, cost).left_s == pytest.approx(15 * 32.0)
