@@ -103,10 +103,12 @@ def _checkup(
 ) -> Checkup:
     meter = CoreMeter()
     fingerprint = take_fingerprint(title, packages=software.packages, engine_sitecustomize=software.sitecustomize)
-    disks = read_disks(Path.cwd(), os.environ)
+    folder, gone = _folder()
+    disks = read_disks(folder, os.environ)
     left = find_leftovers()
     on_gpus = {process.pid for gpu in fingerprint.gpus.devices for process in gpu.processes or ()}
     findings = [
+        *gone,
         *engine_findings,
         *leftover_findings(left, on_gpus=on_gpus, ephemeral=fingerprint.host.ephemeral_ports, wanted=wanted_port),
         *gpu_findings(fingerprint.gpus, os.environ.get("CUDA_VISIBLE_DEVICES")),
@@ -115,6 +117,17 @@ def _checkup(
         *_running(),
     ]
     return Checkup(fingerprint, disks, left, in_order(findings))
+
+
+def _folder() -> tuple[Path, list[Finding]]:
+    """Return the folder a search would write to, and a finding where it was deleted under us."""
+    try:
+        return Path.cwd(), []
+    except FileNotFoundError:
+        why = "a search writes its study there, and ends at once"
+        return Path.home(), [
+            Finding("folder-gone", "fatal", "the current folder was deleted", why, "cd to another one")
+        ]
 
 
 def _space_findings(space: SearchSpace, engine: SGLangEngine) -> list[Finding]:

@@ -94,9 +94,12 @@ def _probed_load(answers: ServerAnswers, probed: Probe) -> Load:
 
 
 def _accept_lengths(answers: ServerAnswers) -> list[float]:
-    """Mean accept lengths since the start or the last cache flush, of the ranks that have one (sglang#34743)."""
+    """Mean accept lengths since the start or the last cache flush, of the ranks that have one (sglang#34743).
+
+    A verify gives its bonus token at least, so anything below 1 is none.
+    """
     told = [state.get("avg_spec_accept_length") for state in answers.states]
-    return [float(value) for value in told if isinstance(value, int | float) and not isinstance(value, bool)]
+    return [float(one) for one in told if isinstance(one, int | float) and not isinstance(one, bool) and one >= 1.0]
 
 
 def _launch(arguments: Mapping[str, Any], backends: Mapping[str, str]) -> Running:

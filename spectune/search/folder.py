@@ -48,8 +48,14 @@ class StudyFolder:
 
     @classmethod
     def named(cls, name: str) -> StudyFolder:
-        """Return the folder of a study by its name, or by the path of a folder that holds one."""
-        if "/" in name and (Path(name) / "space.yaml").is_file():
+        """Return the folder of a study by its name, or by the path of a folder that holds one.
+
+        Raises:
+            SpectuneError: It is a path of none, or no name for a study.
+        """
+        if "/" in name:
+            if not (Path(name) / "space.yaml").is_file():
+                raise SpectuneError(f"there is no study in {name}: a study's folder holds a space.yaml")
             return cls(Path(name))
         return cls(STUDIES / check_name(name))
 

@@ -45,6 +45,14 @@ def test_it_reads_well_and_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_folder_that_is_gone_is_a_finding(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    script = f"cd '{gone}' && rmdir '{gone}' && exec '{SPECTUNE}' doctor --json"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=120, check=False)
+    assert findings(told(done))["folder-gone"]["severity"] == "fatal"
+
+
 def test_the_worst_comes_first(tmp_path: Path) -> None:
     answer = told(
         doctor("--json", cwd=tmp_path, NCCL_ALGO="Tree", SGLANG_SIMULATE_ACC_LEN="3", SGLANG_API_KEY="hunter2")

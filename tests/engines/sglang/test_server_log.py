@@ -121,6 +121,15 @@ def test_decode_lines_of_older_versions() -> None:
     assert (two.running, two.usage, two.accept_length, two.in_graph, two.queued) == (3, 0.2, 2.0, False, 2)
 
 
+@pytest.mark.parametrize("length", ["-2.00", "0.00", "0.99"])
+def test_an_accept_length_below_its_bonus_token_is_none(length: str) -> None:
+    log = sg.line(
+        f"Decode batch. #running-req: 1, #token: 56, token usage: 0.00, accept len: {length}, cuda graph: True, "
+        "gen throughput (token/s): 165.39, #queue-req: 0, "
+    )
+    assert [(one.accept_length, one.tok_s) for one in read(log).decode] == [(None, 165.39)]
+
+
 def test_data_parallel_ranks_each_have_a_first_interval() -> None:
     """sglang#5502, sglang#11948: a first interval counts the time since the start; each rank has its own."""
     log = "".join(sg.decode(speed, rank=rank) for speed in (0.39, 165.0) for rank in ("DP0 TP0", "DP1 TP2"))

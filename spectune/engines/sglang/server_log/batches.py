@@ -78,7 +78,7 @@ class Batches:
             time_s=self._time_of(message),
             rank=rank,
             running=int(running.group(1)),
-            accept_length=_number(_ACCEPTED.search(text)),
+            accept_length=_accepted(_number(_ACCEPTED.search(text))),
             tok_s=float(speed.group(1)),
             in_graph=None if graph is None or graph.group(1) == "cpu" else graph.group(2) == "True",
             queued=int(_number(_QUEUED.search(text)) or 0),
@@ -106,6 +106,11 @@ class Batches:
         if message.stamp != self._stamp:  # many lines share a second
             self._stamp, self._time_s = message.stamp, message.time_s
         return self._time_s
+
+
+def _accepted(length: float | None) -> float | None:
+    """Return an accept length if it can be one: a verify gives its bonus token at least."""
+    return None if length is None or length < 1.0 else length
 
 
 def _number(found: re.Match[str] | None) -> float | None:
