@@ -98,7 +98,12 @@ def _lines(record: TrialRecord, launch: Launch, origin: Origin) -> Iterator[str]
         yield origin.warning
     means = origin.means.get(record.candidate.candidate_id)
     levels = means or [level.to_json() for level in record.levels]
-    over = f"mean over trials {', '.join(map(str, means[0]['trials']))}" if means else "in this trial"
+    trials = [str(trial) for trial in means[0]["trials"]] if means else [str(record.trial)]
+    over = (
+        "in this trial"
+        if trials == [str(record.trial)]
+        else f"mean over trial{'s' * (len(trials) > 1)} {', '.join(trials)}"
+    )
     how = "simulated" if origin.simulated else "measured"
     yield f"{how} {over}, with 95 % intervals where known:" if levels else f"not {how}"
     yield from (f"  {measured(level)}" for level in levels)

@@ -61,22 +61,24 @@ def picked(asked: str, records: Sequence[TrialRecord], evidence: Evidence, space
         return Pick(f"trial-{record.trial}", record, why + _doubt(record, evidence))
     if asked not in list(Need):
         raise SpectuneError(f"a pick is {', '.join(Need)} or the number of a launch, but got {asked!r}")
-    if asked == Need.BALANCED:
-        found = next((r for r in reversed(evidence.records) if r.candidate == evidence.recommended), None)
-        need = "balanced: what the study recommends over all objectives"
-    else:
-        loads = {level.name: level.in_flight(space.workload.output_tokens) for level in space.workload.levels}
-        known = {name: load for name, load in loads.items() if load is not None} or dict.fromkeys(loads, 0)
-        if asked == Need.LATENCY:
-            level = min(known, key=lambda name: known[name])
-            found, need = _fastest(evidence, space, of_level(level), level), f"decode speed of one request at {level}"
-        else:
-            level = max(known, key=lambda name: known[name])
-            found, need = _fastest(evidence, space, of_throughput(level), level), f"tok/s of all requests at {level}"
-        need = f"{asked}: {need}"
+    found, need = _needed(Need(asked), evidence, space)
     if found is None:
         raise SpectuneError("no launch of this study was measured as asked for within its constraints: nothing to pick")
-    return Pick(asked, found, f"picked for {need}{_doubt(found, evidence)}")
+    return Pick(asked, found, f"picked {need}{_doubt(found, evidence)}")
+
+
+def _needed(need: Need, evidence: Evidence, space: SearchSpace) -> tuple[TrialRecord | None, str]:
+    """Return the launch for a need, None where nothing was measured, and what it was picked for."""
+    if need is Need.BALANCED:
+        record = next((r for r in reversed(evidence.records) if r.candidate == evidence.recommended), None)
+        return record, "as balanced: what the study recommends over all objectives"
+    loads = {level.name: level.in_flight(space.workload.output_tokens) for level in space.workload.levels}
+    known = {name: load for name, load in loads.items() if load is not None} or dict.fromkeys(loads, 0)
+    if need is Need.LATENCY:
+        level = min(known, key=lambda name: known[name])
+        return _fastest(evidence, space, of_level(level), level), f"for latency: decode speed of one request at {level}"
+    level = max(known, key=lambda name: known[name])
+    return _fastest(evidence, space, of_throughput(level), level), f"for throughput: tok/s of all requests at {level}"
 
 
 def _counted(record: TrialRecord, evidence: Evidence) -> str:
