@@ -9,9 +9,18 @@ from typing import Any
 
 from spectune import files
 from spectune.errors import SpectuneError
-from spectune.export import DEFAULT_FORMATS, ExportedFiles, Format, Origin, adaptive_table, export_candidates
+from spectune.export import (
+    DEFAULT_FORMATS,
+    ExportedFiles,
+    Format,
+    Origin,
+    adaptive_table,
+    export_candidates,
+    outdated_files,
+)
 from spectune.report import write_report
 from spectune.search import Stop, StudyFolder, Summary, TrialRecord, WarmStart, picked, summarise, weigh
+from spectune.search.picks import Need
 from spectune.space import SearchSpace
 
 REPORTS = Path("reports")
@@ -25,11 +34,13 @@ class Answer:
         summary: The content of `summary.json`.
         exported: Launch files, the recommended one first.
         report: The HTML report.
+        outdated: Files of earlier picks that would be of another candidate now.
     """
 
     summary: Summary
     exported: Sequence[ExportedFiles]
     report: Path
+    outdated: Sequence[Path]
 
     @property
     def recommended_file(self) -> Path | None:
@@ -71,7 +82,8 @@ def deliver(
     files.write_json(folder.summary_file, summary)
     path = report_file or REPORTS / f"{folder.name}.html"
     report = write_report(summary, records, environment, space, path)
-    return Answer(summary, export_answer(folder, space, records, summary), report)
+    exported = export_answer(folder, space, records, summary)
+    return Answer(summary, exported, report, outdated_picks(folder, space, records))
 
 
 def export_answer(
@@ -107,6 +119,18 @@ def export_answer(
         chosen, name = [found.record], found.name
     tables = _tables(chosen, space, records, origin) if Format.ADAPTIVE in formats else {}
     return export_candidates(chosen, folder.exports, origin, formats=formats, tables=tables, pick=name)
+
+
+def outdated_picks(folder: StudyFolder, space: SearchSpace, records: Sequence[TrialRecord]) -> list[Path]:
+    """Return the files of picks for a need that another candidate meets by now."""
+    if not any(any(folder.exports.glob(f"launch-{need}.*")) for need in Need):
+        return []
+    evidence = weigh(records, space)
+    try:
+        current = {need.value: picked(need, records, evidence, space).record.candidate for need in Need}
+    except SpectuneError:  # nothing to pick, as after a jump of the machine
+        return []
+    return outdated_files(folder.exports, current)
 
 
 def launch_origin(folder: StudyFolder, space: SearchSpace, summary: Summary) -> Origin:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from rich.text import Text
@@ -141,4 +142,10 @@ def _files(answer: Answer) -> list[str]:
     if answer.recommended_file is not None:
         lines.append(f"recommended: {answer.summary['recommended']['label']}")
         lines.append(f"launch file: {answer.recommended_file}")
+    lines += [pick_outdated(file) for file in answer.outdated]
     return [*lines, f"report: {answer.report}"]
+
+
+def pick_outdated(file: Path) -> str:
+    """Say that a file of an earlier pick is no longer what its name says."""
+    return f"outdated: {file}, picked before the last launches; the same --pick gives another one now"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from spectune.answer import export_answer, remembered_stop
+from spectune.answer import export_answer, outdated_picks, remembered_stop
+from spectune.cli.answer_table import pick_outdated
 from spectune.cli.answering import open_study_records
 from spectune.cli.terminal import OUT, PROGRESS, print_json
 from spectune.errors import SpectuneError
@@ -39,6 +40,8 @@ def write_launch_files(study: str, *, pick: str | None, formats: str, as_json: b
     else:
         for path in (path for entry in exported for path in entry.files.values()):
             OUT.print(str(path), markup=False, soft_wrap=True)
+    for file in outdated_picks(folder, space, records):
+        PROGRESS.print(pick_outdated(file), markup=False, soft_wrap=True)
     for line in refused:
         PROGRESS.print(f"not written: {line}", markup=False, soft_wrap=True)
     return NOT_ALL if refused else DONE

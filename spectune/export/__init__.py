@@ -1,6 +1,7 @@
 """Launch files a person takes away: shell, SGLang's configuration, compose, and a table for adaptive speculation."""
 
 from spectune.export.adaptive import adaptive_table
+from spectune.export.earlier import outdated_files
 from spectune.export.formats import DEFAULT_FORMATS, Format, parse_formats
 from spectune.export.header import Origin, one_line
 from spectune.export.launch import Launch, Option
@@ -21,6 +22,7 @@ __all__ = [
     "export_candidates",
     "hides_secret",
     "one_line",
+    "outdated_files",
     "parse_formats",
     "secret_values",
 ]

@@ -7,7 +7,7 @@ whose candidate is no longer what its name was asked for is out of date, in what
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from spectune.export.formats import Format
@@ -32,14 +32,28 @@ def remove_outdated(
         written: The files just written, which stay.
         pick: Name of the pick that was asked for; None for the answer.
     """
-    for path in sorted(set(folder.glob("launch-*")) - set(written)):
-        named = _NAMED.fullmatch(path.name)
-        if named is None or not path.is_file():
-            continue
-        name = named[1]
+    for name, path in _exported(folder):
         same_request = _PICK.fullmatch(name) is None if pick is None else name == pick
-        if same_request and _outdated(path, current.get(name)):
+        if same_request and path not in written and _outdated(path, current.get(name)):
             path.unlink(missing_ok=True)
+
+
+def outdated_files(folder: Path, current: Mapping[str, Candidate]) -> list[Path]:
+    """Return the files whose name now means another candidate than they hold.
+
+    Args:
+        folder: Of the files.
+        current: Name → candidate; other names are passed over.
+    """
+    return [path for name, path in _exported(folder) if name in current and _outdated(path, current[name])]
+
+
+def _exported(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Yield (name, path) of what may be an exported file."""
+    for path in sorted(folder.glob("launch-*")):
+        named = _NAMED.fullmatch(path.name)
+        if named is not None and path.is_file():
+            yield named[1], path
 
 
 def _outdated(path: Path, candidate: Candidate | None) -> bool:

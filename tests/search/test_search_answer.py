@@ -10,7 +10,7 @@ import pytest
 from readme_commands import SPECTUNE
 from search_samples import SPACE, baseline, chain, engine, record, space
 
-from spectune.answer import deliver, remembered_stop
+from spectune.answer import deliver, export_answer, remembered_stop
 from spectune.search import Stop, StudyFolder, TrialRecord, open_study
 from spectune.serving import FailureClass
 
@@ -35,6 +35,21 @@ def test_everything_is_written_and_says_the_same(tmp_path: Path) -> None:
     assert json.loads(folder.summary_file.read_text())["recommended"]["trial"] == 1
     assert answer.summary["sentence"] in answer.report.read_text()
     assert remembered_stop(folder) == Stop("enough")
+
+
+def test_a_pick_that_is_another_launch_by_now_stays_and_is_said(tmp_path: Path) -> None:
+    folder, report = study(tmp_path, RECORDS), tmp_path / "report.html"
+    before = deliver(folder, space(), RECORDS, None, report_file=report)
+    for need in ("latency", "balanced"):
+        export_answer(folder, space(), RECORDS, before.summary, pick=need)
+    assert deliver(folder, space(), RECORDS, None, report_file=report).outdated == []
+    more = [*RECORDS, record(2, chain(2), 220.0, accept=2.9, ttft_ms=60.0)]
+    after = deliver(folder, space(), more, None, report_file=report)
+    assert [path.name for path in after.outdated] == [
+        "launch-balanced.sh", "launch-balanced.yaml", "launch-latency.sh", "launch-latency.yaml",
+    ]  # fmt: skip
+    export_answer(folder, space(), more, after.summary, pick="latency")
+    assert len(deliver(folder, space(), more, None, report_file=report).outdated) == 2
 
 
 @pytest.mark.parametrize("records", [RECORDS, RECORDS[:1], [record(0, baseline(), failure=FailureClass.CRASH)]])
