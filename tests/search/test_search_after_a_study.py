@@ -131,6 +131,12 @@ def test_an_export_that_cannot_be_is_refused(words: list[str], said: str, studie
     refused(spectune("export", "sim", *words, cwd=studied), said)
 
 
+def test_what_was_said_when_a_study_began_is_not_said_again(studied: Path) -> None:
+    done = spectune("search", "sim.yaml", "--study", "slower", cwd=studied)
+    (note,) = [line for line in done.stderr.splitlines() if line.startswith("note: ")]
+    assert note.startswith("note: SIMULATED")
+
+
 def test_launches_that_failed_or_are_suspect_are_not_picked(tmp_path: Path) -> None:
     records = [
         record(0, baseline()),
