@@ -17,10 +17,12 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal
 
+from scipy.special import stdtr
+
 from spectune.analysis.best_baseline import Known
 from spectune.analysis.break_even import break_even_from_speedup
 from spectune.analysis.estimate import Estimate
-from spectune.analysis.launch_noise import LaunchNoise, within_launch_variance
+from spectune.analysis.launch_noise import LaunchNoise, long_enough, within_launch_variance
 from spectune.bench.precision import t_quantile
 
 CONFIDENCE = 0.95
@@ -56,10 +58,12 @@ class Comparison:
         log_ratio: ln of speed over speed.
         error: Its standard error.
         dof: Degrees of freedom of the error.
-        picked_from: Number of candidates of which this one may have been picked for these very launches.
+        picked_from: Number of figures of which this one may be the luckiest: of candidates, if it was picked for these
+            very launches, or of looks at its own as they became more.
         accept_length: Mean over the launches.
         launches: Launches of the candidate and of the baseline.
         simplicity: Sort key, simpler first.
+        long_enough: Whether both were measured long enough; otherwise there is no interval worth printing.
     """
 
     candidate_id: str
@@ -72,6 +76,7 @@ class Comparison:
     accept_length: float
     launches: tuple[int, int]
     simplicity: tuple[int, ...]
+    long_enough: bool = True
 
     @property
     def speedup(self) -> Estimate:
@@ -80,7 +85,7 @@ class Comparison:
 
     @property
     def judged(self) -> Estimate:
-        """The same with an interval that allows for the candidates it was picked from (Bonferroni)."""
+        """The same with an interval that allows for the figures it was picked from (Bonferroni)."""
         return self.interval(1.0 - (1.0 - CONFIDENCE) / self.picked_from)
 
     @property
@@ -94,6 +99,11 @@ class Comparison:
         return math.expm1(self.log_ratio - math.log(low)) if (low := self.judged.lo) > 0.0 else math.inf
 
     @property
+    def chance(self) -> float:
+        """Chance that it is faster, by the distribution its interval is made of: 97.5 % where `speedup.lo` is 1."""
+        return float(stdtr(self.dof, self.log_ratio / self.error))
+
+    @property
     def verdict(self) -> Literal["pays", "loses", "unclear"]:
         """Whether it is shown to be faster than the baseline, to be slower, or neither."""
         if self.judged.lo > 1.0:
@@ -101,7 +111,9 @@ class Comparison:
         return "loses" if self.speedup.hi < 1.0 else "unclear"
 
     def interval(self, confidence: float) -> Estimate:
-        """The speedup with an interval of this coverage."""
+        """The speedup with an interval of this coverage, without ends where it was not measured long enough."""
+        if not self.long_enough:
+            return Estimate(math.exp(self.log_ratio), -math.inf, math.inf)
         half = t_quantile(0.5 + confidence / 2.0, self.dof) * self.error
         return Estimate(math.exp(self.log_ratio), math.exp(self.log_ratio - half), math.exp(self.log_ratio + half))
 
@@ -137,6 +149,7 @@ def compare(
         accept_length=fmean(launch.accept_length for launch in group),
         launches=(len(group), len(baseline)),
         simplicity=first.simplicity,
+        long_enough=all(long_enough(_within(launches) / len(launches)) for launches in (group, baseline)),
     )
 
 
@@ -147,5 +160,8 @@ def mean_log(group: Sequence[LaunchSpeed]) -> float:
 
 def known(group: Sequence[LaunchSpeed], noise: LaunchNoise) -> Known:
     """What the launches of one configuration say of its ln speed."""
-    within = fmean(within_launch_variance(launch.speed) for launch in group)
-    return Known(mean_log(group), (noise.relative_sd**2 + within) / len(group))
+    return Known(mean_log(group), (noise.relative_sd**2 + _within(group)) / len(group))
+
+
+def _within(group: Sequence[LaunchSpeed]) -> float:
+    return fmean(within_launch_variance(launch.speed) for launch in group)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from spectune.bench.precision import t_quantile
 
 Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
 
 _FAR = 700.0  # the exponential of more overflows
 
@@ -138,6 +139,10 @@ def bootstrap(
 ) -> Estimate:
     """Percentile bootstrap over requests, within strata because the workload fixes the mix of classes.
 
+    A stratum with one request shows no spread of its own and is joined with the smallest other one (collapsed strata,
+    Cochran, *Sampling Techniques*, section 5A.12): what the strata differ by then counts as spread, so that the
+    interval is rather too wide than unknown.
+
     Drawing n out of n understates the variance of a stratum by (n−1)/n; every deviation from the estimate is widened
     by √(n/(n−strata)) for it (Efron and Tibshirani, *An Introduction to the Bootstrap*, section 5.3), and by Student's
     quantile over the normal one, because percentiles of few requests are too narrow (Hesterberg, *The American
@@ -152,11 +157,11 @@ def bootstrap(
         confidence: Coverage of the interval.
 
     Returns:
-        The figure of all rows; its interval is unbounded when every stratum has one request only.
+        The figure of all rows; its interval is unbounded when there is one request only.
     """
     assert len(rows) == len(strata) > 0, "a bootstrap needs at least one request, and a class for each"
     value = float(totals(rows.sum(axis=0)))
-    groups = [np.flatnonzero(np.asarray(strata) == name) for name in sorted(set(strata))]
+    groups = _collapsed([np.flatnonzero(np.asarray(strata) == name) for name in sorted(set(strata))])
     spare = len(rows) - len(groups)
     if spare == 0:
         return Estimate(value, -math.inf, math.inf)
@@ -169,3 +174,14 @@ def bootstrap(
     spread = (totals(sums) - value) * math.sqrt(len(rows) / spare) * few
     lo, hi = np.quantile(spread, [tail, 1.0 - tail])
     return Estimate.around(value, value + float(lo), value + float(hi))
+
+
+def _collapsed(groups: Sequence[Indices]) -> list[Indices]:
+    """Return the groups with those of one row joined, with each other first, then with the smallest of the rest."""
+    single, several = [one for one in groups if len(one) == 1], [one for one in groups if len(one) > 1]
+    joined = [np.concatenate(single)] if single else []
+    if len(single) == 1 and several:
+        smallest = min(several, key=len)
+        several = [one for one in several if one is not smallest]
+        joined = [np.concatenate([smallest, *joined])]
+    return several + joined

@@ -16,6 +16,8 @@ ENOUGH_DOF = 3.0
 counting makes every interval of a machine that is noisier than assumed too narrow."""
 LEAST_SD = 0.002
 """No engine is launched twice with less difference; a few launches that happen to agree do not show it."""
+MOST_HALF_WIDTH = 0.5
+"""A figure that its own launch knows no better than to ±50 % was not measured long enough to be compared."""
 _NORMAL_95 = 1.96
 
 
@@ -39,6 +41,11 @@ def within_launch_variance(speed: Estimate) -> float:
     return min(speed.relative_half_width / _NORMAL_95, 1.0) ** 2
 
 
+def long_enough(within: float) -> bool:
+    """Whether a speed with this variance of ln within its launches was measured long enough to be compared."""
+    return math.sqrt(within) * _NORMAL_95 <= MOST_HALF_WIDTH
+
+
 def launch_noise(
     repeats: Iterable[Sequence[Estimate]],
     *,
@@ -51,11 +58,13 @@ def launch_noise(
     *Variance Components*, section 3.5).
 
     Args:
-        repeats: Per configuration, the speed of every launch; groups of one say nothing and are ignored.
+        repeats: Per configuration, the speed of every launch; groups of one say nothing and are ignored, and so are
+            launches that were not measured long enough: taking away what they leave open would leave nothing.
         fitted: Parameters besides the groups' means that were fitted to these launches, such as a drift.
     """
     squares, within, dof, launches = 0.0, 0.0, -fitted, 0
-    for speeds in repeats:
+    for repeated in repeats:
+        speeds = [speed for speed in repeated if long_enough(within_launch_variance(speed))]
         if len(speeds) < 2:
             continue
         logs = [math.log(speed.est) for speed in speeds]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from spectune.analysis.launch_noise import long_enough, within_launch_variance
+from spectune.analysis.measurement import LevelMeasurement
 
 ROUTES_DISAGREE = 0.05
 """Cycle times by two routes further apart than this are reported (MEASUREMENT.md, Definitions)."""
@@ -61,6 +65,27 @@ class Doubts:
             f"two routes to the cycle time disagree: accept length / decode speed gives {self.cycle_ms:.2f} ms, "
             f"the time between chunks {self.inter_chunk_ms:.2f} ms"
         )
+
+
+def too_short(level: LevelMeasurement, limit_s: float, enough: int) -> str | None:
+    """Say that the speeds of a level are hardly known, and what would do; None where they are known.
+
+    Args:
+        level: What was measured.
+        limit_s: The time limit that it ended at.
+        enough: Answers that a level should have.
+    """
+    speeds = level.decode_speed, level.output_throughput
+    if all(long_enough(within_launch_variance(speed)) for speed in speeds):
+        return None
+    width = max(speed.relative_half_width for speed in speeds)
+    known = f"to no better than ±{width:.0%}" if math.isfinite(width) else "with no idea how exactly"
+    answers = "answer" if level.n_requests == 1 else "answers"
+    longer_s = max(2.0 * limit_s, level.measured_s * enough / level.n_requests)
+    return (
+        f"{level.level} was not measured long enough: {level.n_requests} {answers} in {level.measured_s:.1f} s give "
+        f"its speeds {known}; a level_time_limit of {math.ceil(longer_s)}s would give about {enough} answers"
+    )
 
 
 def the_first(failures: Sequence[str]) -> str:

@@ -3,13 +3,15 @@
 The best speculation is compared with the *best* baseline. Candidates that were relaunched beside the baseline after
 they had been picked (confirmed ones) decide alone, each with its plain 95 % interval. Where nothing was confirmed all
 candidates decide, and since the best of k noisy figures is partly luck, "pays" is then asked for at the stricter
-quantile 1 − 0.05/(2k) (Bonferroni); that *no* candidate pays needs all of them to fail, each at the plain quantile (an
+quantile 1 − 0.05/(2k) (Bonferroni); likewise where the question is asked for the k-th time, because it was undecided
+before and more pairs were launched. That *no* candidate pays needs all of them to fail, each at the plain quantile (an
 intersection-union test, Berger 1982). Rules, in this order:
 
 - speculation: a candidate is shown to be faster than the best baseline, and may be faster by more than the tie margin;
 - no_speculation: all are shown to be slower;
 - tie: all are shown to be less than the tie margin faster;
-- undecided: the interval of the best still holds both a loss and a gain that matters.
+- undecided: the interval of the best still holds both a loss and a gain that matters (`pairs` says how many more
+  launches would decide).
 
 Among candidates that pay, those within the tie margin of the best are equal, and the simplest of them is recommended.
 """
@@ -30,7 +32,29 @@ Decision = Literal["speculation", "no_speculation", "tie", "undecided"]
 
 TIE_MARGIN = 0.01
 """Speeds within 1 % of each other are a tie: less than that is not worth a more complicated engine."""
+TOO_SHORT = "not measured long enough"
 _NEVER = frozenset[str]()
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked by one figure.
+
+    Attributes:
+        level: What was measured, for the words.
+        launches: All launches that may be compared, baselines and candidates.
+        noise: Launch noise of this figure.
+        confirmed: Ids of configurations whose launches here were all made after they had been picked.
+        earlier: Launches of those made before: they say only how the baselines differ from each other.
+        looks: How often it is asked of these launches: again, where it was undecided and more of them were made.
+    """
+
+    level: str
+    launches: Sequence[LaunchSpeed]
+    noise: LaunchNoise
+    confirmed: AbstractSet[str] = _NEVER
+    earlier: Sequence[LaunchSpeed] = ()
+    looks: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,23 +84,10 @@ class Judgement:
         return next(found, self.comparisons[0] if self.comparisons else None)
 
 
-def judge(
-    level: str,
-    launches: Sequence[LaunchSpeed],
-    noise: LaunchNoise,
-    confirmed: AbstractSet[str] = _NEVER,
-    earlier: Sequence[LaunchSpeed] = (),
-) -> Judgement:
-    """Decide by one figure.
-
-    Args:
-        level: What was measured, for the words.
-        launches: All launches that may be compared, baselines and candidates.
-        noise: Launch noise of this figure.
-        confirmed: Ids of configurations whose launches here were all made after they had been picked.
-        earlier: Launches of those made before: they say only how the baselines differ from each other.
-    """
-    groups = _by_candidate(launches)
+def judge(question: Question) -> Judgement:
+    """Decide by one figure."""
+    level, noise, confirmed = question.level, question.noise, question.confirmed
+    groups = _by_candidate(question.launches)
     plain = [group for group in groups.values() if not group[0].speculates]
     baselines = _deciding(plain, confirmed)
     candidates = [group for group in groups.values() if group[0].speculates]
@@ -91,7 +102,7 @@ def judge(
     if baseline_id in confirmed:
         again = {group[0].candidate_id: known(group, noise) for group in plain if group[0].candidate_id in confirmed}
         once = {group[0].candidate_id: known(group, noise) for group in plain if group[0].candidate_id not in again}
-        once |= {name: known(group, noise) for name, group in _by_candidate(earlier).items() if name in again}
+        once |= {name: known(group, noise) for name, group in _by_candidate(question.earlier).items() if name in again}
         best = best_of([Seen(once.get(name), again.get(name)) for name in dict.fromkeys((*again, *once))])
     deciding = {group[0].candidate_id for group in _deciding(candidates, confirmed)}
     compared = [
@@ -101,7 +112,7 @@ def judge(
             baseline,
             noise,
             best=best,
-            picked_from=1 if group[0].candidate_id in confirmed else len(candidates),
+            picked_from=question.looks if group[0].candidate_id in confirmed else len(candidates),
         )
         for group in candidates
     ]
@@ -140,8 +151,9 @@ def _decision(asked: Sequence[Comparison]) -> tuple[Decision, Comparison]:
 
 def _words(level: str, decision: Decision, best: Comparison) -> str:
     shown = best.judged
+    known = f"{shown.lo:.3f}–{shown.hi:.3f}" if best.long_enough else TOO_SHORT
     figures = (
-        f"{best.candidate_id} runs at {shown.est:.3f} × the best baseline ({shown.lo:.3f}–{shown.hi:.3f}), "
+        f"{best.candidate_id} runs at {shown.est:.3f} × the best baseline ({known}), "
         f"accept length {best.accept_length:.2f}, break-even {best.break_even:.2f}"
     )
     return f"{level}: {_LEAD[decision]}; {figures}; {_power(best)}"

@@ -17,6 +17,7 @@ from spectune.cli.terminal import OUT, clock, print_json
 LEGEND = """\
 tok/s, speedup: one request's, against the best configuration without speculation; in all: of all requests together
 accept, needed: tokens per verify, and how many it takes to break even; S,K,N: draft steps, top-k, draft tokens"""
+TOO_SHORT = "(too short): not measured long enough to say how exactly; the notes of the launches say what would do"
 # level, tok/s of one request, of all, speedup with interval, accept length measured and needed, cycle, gap
 WIDTHS = (6, 9, 8, 20, 8, 8, 10, 2)
 MARKS = {"pays": "green", "loses": "red", "unclear": "yellow"}
@@ -71,6 +72,8 @@ def _print_candidates(summary: Mapping[str, Any]) -> None:
     for line in others:
         OUT.print(line)
     OUT.print(LEGEND, style="dim", markup=False)
+    if any(row["speedup"] and None in row["speedup"][1:] for _, rows in groups for row in rows):
+        OUT.print(TOO_SHORT, style="dim", markup=False)
 
 
 def _target_lines(summary: Mapping[str, Any]) -> list[str]:
@@ -122,7 +125,9 @@ def _figure(estimate: list[float] | None, digits: int) -> str:
 
 
 def _interval(estimate: list[float] | None) -> str:
-    return "" if estimate is None else f"{estimate[0]:.2f} ({estimate[1]:.2f}–{estimate[2]:.2f})"
+    if estimate is None or None in estimate[1:]:
+        return "" if estimate is None else f"{estimate[0]:.2f} (too short)"
+    return f"{estimate[0]:.2f} ({estimate[1]:.2f}–{estimate[2]:.2f})"
 
 
 def _account(summary: Mapping[str, Any]) -> str:

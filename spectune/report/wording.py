@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from spectune.analysis.verdict import TOO_SHORT
+
 Triple = Sequence[float | None]
 
 NOTHING = "–"
@@ -43,6 +45,11 @@ def close_interval(triple: Triple | None) -> str:
     if not triple or triple[1] is None or triple[2] is None or triple[1] == triple[2]:
         return ""
     return f"{triple[1]:.2f} to {triple[2]:.2f}"
+
+
+def speedup_interval(triple: Triple | None) -> str:
+    """Return the interval of a speedup, or that it has none because a level was not measured long enough."""
+    return TOO_SHORT if triple and None in triple[1:] else close_interval(triple)
 
 
 def times(triple: Triple | None) -> str:

@@ -57,9 +57,11 @@ def used_up(records: Sequence[TrialRecord], space: SearchSpace) -> str | None:
 
 def kept_for_confirmation(space: SearchSpace) -> int:
     """Return how many launches are kept for confirmation: a quarter, at least two pairs of candidate and baseline."""
-    trials = space.budget.trials
-    if trials is None:
-        return UNLIMITED_CONFIRMATIONS
+    return UNLIMITED_CONFIRMATIONS if space.budget.trials is None else kept_of(space.budget.trials)
+
+
+def kept_of(trials: int) -> int:
+    """Return how many of so many launches are kept for confirmation."""
     return max(LEAST_CONFIRMATIONS, 2 * round(trials / 8)) if trials >= SMALLEST_CONFIRMED_BUDGET else 0
 
 

@@ -35,15 +35,20 @@ class Confirmation:
 
     Attributes:
         contenders: Those that began, baselines first; empty when a branch has none.
-        done: Launches that count, of contenders and since the last jump.
+        counted: Numbers of the launches that count, of contenders and since the last jump, in order.
         rounds: Complete rounds among them.
         next: Who is launched next; None when the comparison is settled.
     """
 
     contenders: tuple[Candidate, ...]
-    done: int
+    counted: tuple[int, ...]
     rounds: int
     next: Candidate | None
+
+    @property
+    def done(self) -> int:
+        """How many launches count."""
+        return len(self.counted)
 
 
 def confirmation(
@@ -67,7 +72,7 @@ def confirmation(
     ]
     contenders = tuple(itertools.chain(*branches))
     if not all(branches):
-        return Confirmation((), 0, 0, None)
+        return Confirmation((), (), 0, None)
     launches = {one: [r for r in _since_jump(records, space) if r.candidate == one] for one in contenders}
     alive, rounds, settled = contenders, 0, False
     while not settled and all(len(launches[one]) > rounds for one in alive):
@@ -75,10 +80,10 @@ def confirmation(
         until = [record for record in records if record.trial <= last]
         alive, rounds = _going_on(alive, until, space), rounds + 1
         settled = rounds >= FEWEST_ROUNDS and _settled(until, space)
-    done = sum(min(len(made), rounds + 1) for made in launches.values())
+    counted = sorted(record.trial for made in launches.values() for record in made[: rounds + 1])
     turn = alive if rounds % 2 == 0 else alive[::-1]
     missing = (one for one in turn if len(launches[one]) <= rounds)
-    return Confirmation(contenders, done, rounds, None if settled else next(missing))
+    return Confirmation(contenders, tuple(counted), rounds, None if settled else next(missing))
 
 
 def _since_jump(records: Sequence[TrialRecord], space: SearchSpace) -> list[TrialRecord]:

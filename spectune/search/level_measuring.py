@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from spectune.analysis.canary import ENOUGH_VERIFIES, NOTHING_ACCEPTED
+from spectune.analysis.level_notes import too_short
 from spectune.analysis.measure import NothingMeasuredError, measure_level
 from spectune.analysis.measurement import LevelMeasurement
 from spectune.bench.level import LevelRun
@@ -103,6 +104,9 @@ class Levels:
         if (said := self._nothing_accepted(measured, run)) is not None:
             self.notes.append(said)
         self.measured.append(measured)
+        limited = run.stop_reason == "time"
+        if limited and (said := too_short(measured, plan.time_limit_s, plan.min_requests)) is not None:
+            self.notes.append(said)
         self._cross_check(level, run, measured, served, most_running, launched.others())
         return measured
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from spectune.analysis.comparison import Comparison
 from spectune.analysis.launch_noise import LaunchNoise
 from spectune.analysis.pareto import pareto_set
-from spectune.analysis.verdict import Judgement, judge
+from spectune.analysis.verdict import Judgement, Question, judge
 from spectune.search.records import Role, TrialRecord
 from spectune.search.speeds import Speed, by_candidate, of_level, of_objective, speeds, together
 from spectune.search.timeline import Timeline, noise_of, timeline
@@ -41,6 +41,7 @@ class Evidence:
         records: Those that are compared: measured as asked for since the last jump of the machine, brought to one
             time; of a confirmed candidate only the launches made after it was picked, since the best of many noisy ones
             is partly luck.
+        question: What the verdict answers, by the objectives together.
         verdict: Over the objectives, among candidates that keep the constraints.
         by_level: Decode speed of every candidate against the best baseline, level by level.
         recommended: The candidate to run; None when nothing was measured.
@@ -49,10 +50,19 @@ class Evidence:
 
     line: Timeline
     records: Sequence[TrialRecord]
+    question: Question
     verdict: Verdict
     by_level: tuple[Judgement, ...]
     recommended: Candidate | None
     pareto: Sequence[TrialRecord]
+
+    @property
+    def chance(self) -> float | None:
+        """Chance that speculation pays, by the very figures of the verdict; None before both sides were relaunched."""
+        best = self.verdict.overall.best
+        if best is None or not {best.candidate_id, best.baseline_id} <= self.question.confirmed:
+            return None
+        return best.chance
 
 
 def weigh(records: Sequence[TrialRecord], space: SearchSpace) -> Evidence:
@@ -64,23 +74,25 @@ def weigh(records: Sequence[TrialRecord], space: SearchSpace) -> Evidence:
     kept = [record for record in usable if keeps_bounds(groups[record.candidate], space)]
     confirmed = frozenset(r.candidate.candidate_id for r in usable if r.role is Role.CONFIRM)
 
-    def judged(name: str, among: Sequence[TrialRecord], speed: Speed, level: str, noise: LaunchNoise) -> Judgement:
+    def asked(name: str, among: Sequence[TrialRecord], speed: Speed, level: str, noise: LaunchNoise) -> Question:
         before = speeds(earlier, speed, level, space)
-        return judge(name, speeds(among, speed, level, space), noise, confirmed, before)
+        return Question(name, speeds(among, speed, level, space), noise, confirmed, before)
 
     name = space.objectives[0].name if len(space.objectives) == 1 else TOGETHER
-    overall = judged(name, kept, together(space), space.objectives[0].level, line.noise)
+    question = asked(name, kept, together(space), space.objectives[0].level, line.noise)
+    overall = judge(question)
     parts = []
     for objective in space.objectives:
         speed = of_objective(objective)
-        parts.append(judged(objective.name, kept, speed, objective.level, noise_of(line.launches, speed)))
+        parts.append(judge(asked(objective.name, kept, speed, objective.level, noise_of(line.launches, speed))))
     by_level = [
-        judged(level, usable, of_level(level), level, noise_of(line.launches, of_level(level)))
+        judge(asked(level, usable, of_level(level), level, noise_of(line.launches, of_level(level))))
         for level in space.workload.level_names
     ]
     return Evidence(
         line=line,
         records=usable,
+        question=question,
         verdict=Verdict(overall, tuple(parts)),
         by_level=tuple(by_level),
         recommended=_recommended(kept, overall, space),

@@ -14,6 +14,7 @@ from spectune.search.exclusions import excluded, learned
 from spectune.search.proposals import Proposer
 from spectune.search.records import Role, Status, Step, TrialRecord
 from spectune.search.timeline import Timeline, timeline
+from spectune.search.undecided import goes_on, wanted
 from spectune.space import SearchSpace
 
 if TYPE_CHECKING:
@@ -139,9 +140,16 @@ def _exhausted(records: Sequence[TrialRecord], space: SearchSpace, proposer: Pro
 
 
 def _search_over(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> bool:
-    """Whether what remains of the budget is needed to confirm the finalists; a budget that is raised is searched on."""
-    begun = any(record.role is Role.CONFIRM for record in records)
-    needed = kept_for_confirmation(space) - (_state(records, space, proposer).done if begun else 0)
+    """Whether what remains of the budget is needed to confirm the finalists, or to decide what they left open.
+
+    A budget that is raised is searched on where they left nothing open.
+    """
+    needed = kept_for_confirmation(space)
+    if any(record.role is Role.CONFIRM for record in records):
+        state = _state(records, space, proposer)
+        if goes_on(records, space, state):
+            return True
+        needed -= state.done
     return needed > 0 and needed_from_now(records, space, needed)
 
 
@@ -190,13 +198,21 @@ def _state(records: Sequence[TrialRecord], space: SearchSpace, proposer: Propose
 
 
 def _confirmation(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> Step | None:
-    """Return the next launch of the contenders in turns, None when they are settled or what was kept is used up."""
+    """Return the next launch of the contenders in turns, None when they are settled or have all they are to have."""
     state = _state(records, space, proposer)
-    if state.next is None or state.done >= kept_for_confirmation(space):
+    if state.next is None or state.done >= wanted(records, space, state):
         return None
     what = "a finalist" if state.next.speculative else "the best without speculation"
     why = f"{what} once more, in turns (round {state.rounds + 1}), since the best of many is partly luck"
     return Step(next_number(records), Role.CONFIRM, state.next, why)
+
+
+def still_to_confirm(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> int:
+    """Return how many launches the confirmation is still to have, were the search over."""
+    if not any(record.role is Role.CONFIRM for record in records):
+        return kept_for_confirmation(space)
+    state = _state(records, space, proposer)
+    return 0 if state.next is None else max(0, wanted(records, space, state) - state.done)
 
 
 def _measured(records: Sequence[TrialRecord], role: Role) -> bool:

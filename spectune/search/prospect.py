@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spectune.search.budget import HOUR_S, kept_for_confirmation, limit_s, most_launches, pace_s, spent_s
-from spectune.search.plan import as_now
+from spectune.search.budget import HOUR_S, limit_s, most_launches, pace_s, spent_s
+from spectune.search.outcome import weigh
+from spectune.search.plan import as_now, still_to_confirm
 from spectune.search.proposals import Proposer
 from spectune.search.records import Role, TrialRecord
 from spectune.search.samplers import GUIDED
@@ -37,6 +38,7 @@ class Prospect:
         hours: Expected.
         gpu_hours: Expected; 0 on a CPU.
         pays: Chance that the best candidate with speculation is faster than the best without; None where that is open.
+            As soon as finalist and baseline were relaunched, it is that of the verdict's own interval.
         rests_on: What the figures rest on, in words.
         virtual: Whether the hours are a simulated machine's, which pass in seconds.
     """
@@ -113,32 +115,34 @@ def prospect(records: Sequence[TrialRecord], space: SearchSpace, proposer: Propo
     pace = pace_s(records) if records else _guessed_launch_s(space)
     by_time = (limit_s(space) - spent_s(records)) / pace
     most = min(most_launches(space), len(records) + max(0.0, by_time))
-    launches = int(min(most, len(records) + _to_come(known, space, proposer)))
+    launches = int(min(most, len(records) + _to_come(records, known, space, proposer)))
+    confirmed = weigh(records, space).chance if any(record.role is Role.CONFIRM for record in records) else None
     hours = (spent_s(records) + (launches - len(records)) * pace) / HOUR_S
     return Prospect(
         launches=launches,
         most=None if math.isinf(most) else int(most),
         hours=hours,
         gpu_hours=hours * space.engine.gpus,
-        pays=proposer.paying(known),
+        pays=proposer.paying(known) if confirmed is None else confirmed,
         rests_on=_rests_on(records, space, proposer),
         virtual=bool(space.engine.virtual),
     )
 
 
-def _to_come(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> float:
-    """Return how many launches are expected, whatever the budget."""
+def _to_come(
+    records: Sequence[TrialRecord], known: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer
+) -> float:
+    """Return how many launches are expected, whatever the budget; `known` are all, as they would be now."""
     if proposer.sampler != GUIDED:
         return math.inf
-    outlook = proposer.outlook(records)
+    outlook = proposer.outlook(known)
     if outlook is None:
         legal = sum(1 for _ in itertools.islice(proposer.all(), USUAL_SEARCH + 1))  # a space may be small
         search = max(0, min(USUAL_SEARCH, legal - 1) - sum(record.role is Role.SEARCH for record in records))
     else:
         search = 0 if outlook.enough else math.isqrt(TEACHING * outlook.open)
-    kept = kept_for_confirmation(space) - sum(record.role is Role.CONFIRM for record in records)
     baseline = 0 if any(record.role is Role.BASELINE for record in records) else 1
-    return baseline + search + max(0, kept)
+    return baseline + search + still_to_confirm(records, space, proposer)
 
 
 def _guessed_launch_s(space: SearchSpace) -> float:

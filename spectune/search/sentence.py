@@ -28,6 +28,8 @@ def sentence(evidence: Evidence, space: SearchSpace) -> str:
         )
     if overall.best is None:
         told = "without" if candidate.speculative else "with"
+        if all(one.speculative is candidate.speculative for one in _candidates(evidence)):
+            return f"Undecided: no candidate {told} speculation was measured yet."
         return f"Undecided: no candidate {told} speculation was measured that keeps what the space asks for."
     lead = {
         "no_speculation": "Do not speculate: no candidate is as fast as the best configuration without",

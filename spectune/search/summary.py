@@ -17,6 +17,7 @@ from spectune.search.plan import Stop
 from spectune.search.records import SCHEMA, Role, Seconds, Status, TrialRecord
 from spectune.search.sentence import seen_in_search, sentence, words
 from spectune.search.timeline import Timeline, causes
+from spectune.search.undecided import remedy
 from spectune.search.warm_start import WarmStart
 from spectune.space import Candidate, SearchSpace
 
@@ -49,6 +50,8 @@ def summarise(
     best = _representative(evidence.records, evidence.recommended)
     beside = blamed(records, evidence)
     effect = evidence.verdict.overall.detectable_effect
+    open_ = remedy(records, evidence, space, name)
+    told = sentence(evidence, space)
     return {
         "schema": SCHEMA,
         "study": name,
@@ -56,10 +59,11 @@ def summarise(
         "engine": engine,
         "finished": stop is not None,
         "verdict": evidence.verdict.overall.decision,
-        "sentence": sentence(evidence, space),
+        "sentence": told if open_ is None or stop is None else f"{told} {open_.words}",
         "words": [*words(evidence, space), *([] if beside is None else [beside])],
         "beside": beside,
         "detectable_effect": effect if math.isfinite(effect) else None,
+        "to_decide": None if open_ is None else open_.to_json(),
         "speedup": _confirmed(evidence, space),
         "noise": {"launch_sd": evidence.line.noise.relative_sd, "dof": evidence.line.noise.dof},
         "drift": _drift(evidence.line),

@@ -10,7 +10,7 @@ from spectune.space.goals import Budget, Constraint, Objective, Targets
 from spectune.space.labels import drafter_name
 from spectune.space.levels import SLOWEST_BORNE, Level
 from spectune.space.loading import load_space, parse_space
-from spectune.space.locating import find_space_file, shipped_spaces
+from spectune.space.locating import find_space_file, shipped_folder, shipped_spaces
 from spectune.space.metrics import METRICS, Direction, Metric
 from spectune.space.names import (
     ALGORITHM,
@@ -77,6 +77,7 @@ __all__ = [
     "parse_duration",
     "parse_space",
     "read_document",
+    "shipped_folder",
     "shipped_spaces",
     "text_of",
 ]

@@ -64,8 +64,21 @@ def test_bootstrap_is_repeatable_and_admits_ignorance():
     rows = np.array([[3.0, 2.0], [5.0, 2.0], [4.0, 2.0]])
     one, two = (bootstrap(lambda s: s[..., 0] / s[..., 1], rows, ["a"] * 3, seed=7) for _ in range(2))
     assert one == two
-    alone = bootstrap(lambda s: s[..., 0] / s[..., 1], rows, ["a", "b", "c"], seed=7)
+    alone = bootstrap(lambda s: s[..., 0] / s[..., 1], rows[:1], ["a"], seed=7)
     assert math.isinf(alone.hi)
+
+
+def test_classes_with_one_request_are_joined():
+    """What they differ by counts as spread, so the interval is rather too wide than unknown."""
+    rows = np.array([[3.0, 2.0], [5.0, 2.0], [4.0, 2.0], [4.5, 2.0]])
+
+    def drawn(classes):
+        return bootstrap(lambda s: s[..., 0] / s[..., 1], rows[: len(classes)], classes, seed=7)
+
+    assert drawn(["a", "b", "c"]) == drawn(["a", "a", "a"])
+    assert drawn(["a", "a", "b"]) == drawn(["a", "a", "a"])
+    apart = drawn(["a", "a", "b", "c"])  # two of each: as if b and c were one class
+    assert apart == drawn(["a", "a", "b", "b"])
 
 
 @given(top=positive, bottom=positive, down=st.floats(0, 0.5), up=st.floats(0, 0.5))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from spectune.analysis.comparison import LaunchSpeed
 from spectune.analysis.estimate import Estimate
 from spectune.analysis.launch_noise import launch_noise
-from spectune.analysis.verdict import judge
+from spectune.analysis.verdict import Question, judge
 
 
 def launch(name, speed, steps=0, *, accept=1.0, tokens=None, width=0.002):
@@ -21,7 +21,7 @@ def decide(launches, confirmed=()):
     groups = {}
     for one in launches:
         groups.setdefault(one.candidate_id, []).append(one.speed)
-    return judge("c1", launches, launch_noise(groups.values()), frozenset(confirmed))
+    return judge(Question("c1", launches, launch_noise(groups.values()), frozenset(confirmed)))
 
 
 def test_a_clear_winner_is_speculation_with_its_arithmetic():

@@ -46,7 +46,7 @@ def _falls(points: Sequence[Point], figure: Callable[[Estimate], float]) -> floa
     for (_, load, speedup), (_, next_load, next_speedup) in reversed(list(pairwise(points))):
         first, second = _log(figure(speedup)), _log(figure(next_speedup))
         if first >= 0.0 > second:
-            share = 0.0 if math.isinf(second) else first / (first - second)
+            share = 0.0 if math.isinf(second) else 1.0 if math.isinf(first) else first / (first - second)
             return math.exp(math.log(load) + share * (math.log(next_load) - math.log(load)))
     return None
 

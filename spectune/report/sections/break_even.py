@@ -10,7 +10,7 @@ from spectune.report.plots import Axis, Dot, Key, Plot, RowName, Rows, Scale, Se
 from spectune.report.sections.predicted import Predicted, predicted
 from spectune.report.sections.section import Section
 from spectune.report.sections.what_if import Curve, curves
-from spectune.report.wording import NOTHING, close_interval, count, estimate, length, number, times
+from spectune.report.wording import NOTHING, close_interval, count, estimate, length, number, speedup_interval, times
 
 MOST_ROWS = 16
 VERDICTS = {"pays": "good", "loses": "bad", "unclear": "unclear"}
@@ -76,7 +76,7 @@ def _row(row: Row, material: Material, targets: Iterable[float]) -> BreakEvenRow
         break_even=length(needed[0]) if needed else NOTHING,
         cycle=f"{estimate(cycle)} ms",
         speedup=times(row["speedup"]),
-        speedup_interval=close_interval(row["speedup"]),
+        speedup_interval=speedup_interval(row["speedup"]),
         same_mode=f"{ratio:.2f} × without, in the same settings" if (ratio := row["same_mode_ratio"]) else "",
         # The baseline that the break-even stands for, so that the three figures always belong together.
         arithmetic=f"{number(needed[0] / cycle[0] * 1000.0)} tok/s × {number(cycle[0])} ms = {length(needed[0])}"

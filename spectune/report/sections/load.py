@@ -9,7 +9,7 @@ from spectune.report.material import Material, Row
 from spectune.report.plots import Axis, Dot, Key, Plot, Scale, Segment, Tick, path, rise, tip_of
 from spectune.report.sections.section import Section
 from spectune.report.sections.trade_off import highlighted, name_of
-from spectune.report.wording import close_interval, number, times
+from spectune.report.wording import number, speedup_interval, times
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def _sentence(row: Row) -> str:
     verdict = {"pays": "speculation pays", "loses": "speculation loses"}.get(str(row["verdict"]), "no difference shown")
     if not row["speedup"]:
         return f"{row['level']}: nothing to compare with"
-    spread = close_interval(row["speedup"])
+    spread = speedup_interval(row["speedup"])
     return f"{row['level']}: {verdict}, {times(row['speedup'])} the best launch without" + (
         f" ({spread})" if spread else ""
     )

@@ -55,7 +55,7 @@ def _tiles(material: Material) -> Iterator[Tile]:
     level = material.space.objectives[0].level
     row = material.row(material.focus, level)
     if row is not None and row["speedup"]:
-        spread = wording.close_interval(row["speedup"])
+        spread = wording.speedup_interval(row["speedup"])
         yield Tile(wording.times(row["speedup"]), f"{row['label']} against the best launch without, at {level}", spread)
         yield Tile(
             wording.length(row["accept_length"][0]), "its accept length",

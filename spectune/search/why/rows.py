@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
 from spectune.analysis.estimate import Estimate, ratio
 from spectune.analysis.measurement import LevelMeasurement
+from spectune.analysis.verdict import TOO_SHORT
 from spectune.analysis.why import BreakEvenRow, CycleParts, Pays
 from spectune.analysis.why.arithmetic import discrepancies, needed, verify_alone
 from spectune.search.figures import Measured, break_even_of
@@ -128,7 +130,8 @@ def _words(row: BreakEvenRow, parts: CycleParts) -> Iterator[str]:
     change = row.speedup.est - 1.0
     faster = "faster" if change > 0 else "slower"
     low, high = row.speedup.lo - 1.0, row.speedup.hi - 1.0
-    yield f"{_VERDICT[row.verdict]}: {abs(change):.0%} {faster} than the best baseline ({low:+.0%} to {high:+.0%})"
+    known = f"{low:+.0%} to {high:+.0%}" if math.isfinite(high) else TOO_SHORT
+    yield f"{_VERDICT[row.verdict]}: {abs(change):.0%} {faster} than the best baseline ({known})"
     if row.bound is not None and row.break_even.est >= row.bound:
         yield f"these settings reach an accept length of {row.bound} at most: at this cycle no drafter makes them pay"
     yield _split(parts)

@@ -1,0 +1,122 @@
+"""A verdict that is still open: how many more pairs would decide it, whether they come next, and what to say.
+
+What is kept of the budget for the confirmation may not be enough. So when it has been launched and the question is
+open, the pairs that are found to be missing come next, before new candidates, as far as the budget goes; and so on when
+those have been launched. In between nobody looks: a comparison that ended as soon as it looked decided would find a
+difference in the end where there is none.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from spectune.analysis.pairs import LIKELY, MOST_PAIRS, pairs_to_decide
+from spectune.search.budget import HOUR_S, kept_for_confirmation, kept_of, pace_s
+from spectune.search.confirmation import Confirmation
+from spectune.search.folder import StudyFolder
+from spectune.search.outcome import Evidence, weigh
+from spectune.search.records import Role, TrialRecord
+from spectune.space import SearchSpace, shipped_folder
+
+
+def missing_pairs(evidence: Evidence) -> int | None:
+    """Return how many more pairs would likely decide; 0 where nothing is open, None where it takes too many."""
+    return pairs_to_decide(evidence.question, evidence.verdict.overall)
+
+
+def wanted(records: Sequence[TrialRecord], space: SearchSpace, state: Confirmation) -> int:
+    """Return how many launches the confirmation is to have, as far as the launches made can tell."""
+    launches = kept_for_confirmation(space)
+    while 0 < launches <= state.done:
+        last = state.counted[launches - 1]
+        missing = missing_pairs(weigh([record for record in records if record.trial <= last], space))
+        if not missing:
+            break
+        launches += 2 * missing
+    return launches
+
+
+def goes_on(records: Sequence[TrialRecord], space: SearchSpace, state: Confirmation) -> bool:
+    """Whether a confirmation that has begun comes before new candidates: its question is open, and can be decided."""
+    if state.next is None:
+        return False
+    if state.done < kept_for_confirmation(space):  # as after a smaller budget
+        return records[-1].role is Role.CONFIRM and bool(missing_pairs(weigh(records, space)))
+    return state.done < wanted(records, space, state)
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """What would decide.
+
+    Attributes:
+        pairs: More pairs of launches; None where it takes too many.
+        trials: The budget they need, in launches of the whole study; None likewise.
+        hours: What they take at the pace of the study; None likewise.
+        words: All that in a sentence.
+    """
+
+    pairs: int | None
+    trials: int | None
+    hours: float | None
+    words: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it for other programs."""
+        return {"pairs": self.pairs, "trials": self.trials, "hours": self.hours, "words": self.words}
+
+
+def remedy(records: Sequence[TrialRecord], evidence: Evidence, space: SearchSpace, name: str) -> Remedy | None:
+    """Return what would decide, None where nothing is open.
+
+    Args:
+        records: All launches of the study.
+        evidence: What they say.
+        space: Its search space.
+        name: The study.
+    """
+    missing, best = missing_pairs(evidence), evidence.verdict.overall.best
+    if missing == 0 or best is None:
+        return None
+    if not best.long_enough:
+        told = "the levels were not measured long enough; the notes of the launches say which, and what would do"
+        return Remedy(None, None, None, told)
+    seen = _seen(best.detectable_effect, best.log_ratio, min(best.launches))
+    if missing is None:
+        told = f"{seen}; it cannot be decided within reason: more than {MOST_PAIRS} further pairs would be needed"
+        return Remedy(None, None, None, told)
+    trials, hours = _budget(records, missing), 2 * missing * pace_s(records) / HOUR_S
+    time = f"{hours:.1f} hours" if hours >= 1.0 else f"{max(1.0, 60.0 * hours):.0f} min"
+    more = f"{missing} more pair{'s' * (missing > 1)} ({2 * missing} launches, about {time})"
+    told = f"{seen}; {more} would decide it with a chance of {LIKELY:.0%}: {_command(space, name, trials)}"
+    return Remedy(missing, trials, hours, told)
+
+
+def _seen(effect: float, log_ratio: float, pairs: int) -> str:
+    seen = f"with {pairs} pair{'s' * (pairs > 1)} of launches a difference of {effect:.1%} can be seen"
+    return f"{seen}, not {abs(math.expm1(log_ratio)):.1%}"
+
+
+def _budget(records: Sequence[TrialRecord], pairs: int) -> int:
+    """Return the launches a study needs in all to have so many more pairs: where none was made, as many as are kept."""
+    begun = any(record.role is Role.CONFIRM for record in records)
+    return next(n for n in itertools.count(len(records) + 2 * pairs) if begun or kept_of(n) >= 2 * pairs)
+
+
+def _command(space: SearchSpace, name: str, trials: int) -> str:
+    """Return what makes a study go on, as far as that is known: not where a study's own copy of the space is read."""
+    if space.path.name == StudyFolder(space.path.parent).space_file.name and space.path.parent.name == name:
+        return f"the search command of study {name}, with --trials {trials}"
+    shipped = space.path.parent == shipped_folder()
+    words = ["spectune", "search", space.path.stem if shipped else str(space.path)]
+    words += ["--study", name] if name != space.name else []
+    engine = space.engine
+    if engine.kind == "simulated":
+        words += ["--engine", "simulated", *(["--profile", engine.profile] if engine.profile else [])]
+        words += ["--virtual"] if engine.virtual else []
+    return shlex.join([*words, "--trials", str(trials)])
