@@ -22,8 +22,6 @@ from spectune.analysis.verdict import TIE_MARGIN, Judgement, Question, judge
 
 LIKELY = 0.8
 """Chance of a decision that is worth the launches: the usual power of a test."""
-AGAIN = 2
-"""Looks at launches that are more than were kept for the confirmation; later ones are few, and count as the second."""
 MOST_PAIRS = 50
 """More than so many launches of the same two is no longer within reason."""
 _NORMAL_95 = 1.96
@@ -37,11 +35,14 @@ def pairs_to_decide(question: Question, judged: Judgement) -> int | None:
         judged: What was found.
 
     Returns:
-        0 where it is decided, or where there is nothing to compare; None where not even `MOST_PAIRS` would do.
+        0 where it is decided, or where there is nothing to compare; None where not even `MOST_PAIRS` would do, or where
+        levels were not measured long enough: then more of the same is no help.
     """
     best = judged.best
     if judged.decision != "undecided" or best is None:
         return 0
+    if not best.long_enough:
+        return None
     pairs = 1 + bisect.bisect_left(range(1, MOST_PAIRS + 1), LIKELY, key=lambda more: _chance(question, best, more))
     return pairs if pairs <= MOST_PAIRS else None
 
@@ -68,7 +69,7 @@ def _after(question: Question, best: Comparison, pairs: int, *, goes_on: bool) -
         launches=[*kept, *more * pairs],
         noise=replace(question.noise, dof=dof),
         confirmed=question.confirmed | set(both),
-        looks=AGAIN if goes_on else 1,
+        looks=question.looks + 1 if goes_on else 1,
     )
     return next(one for one in judge(later).comparisons if one.candidate_id == best.candidate_id)
 

@@ -78,7 +78,7 @@ def confirmation(
     while not settled and all(len(launches[one]) > rounds for one in alive):
         last = max(launches[one][rounds].trial for one in alive)
         until = [record for record in records if record.trial <= last]
-        alive, rounds = _going_on(alive, until, space), rounds + 1
+        alive, rounds = alive if len(alive) == 2 else _going_on(alive, until, space), rounds + 1
         settled = rounds >= FEWEST_ROUNDS and _settled(until, space)
     counted = sorted(record.trial for made in launches.values() for record in made[: rounds + 1])
     turn = alive if rounds % 2 == 0 else alive[::-1]

@@ -167,7 +167,7 @@ class StudyFolder:
             raise SpectuneError(f"{folder} holds a finished launch, which is never overwritten")
         shutil.rmtree(folder, ignore_errors=True)  # an interrupted launch of the same number is made again
         content = {
-            "schema": SCHEMA, "trial": step.trial, "role": step.role.value, "why": step.why,
+            "schema": SCHEMA, "trial": step.trial, "role": step.role.value, "why": step.why, "look": step.look,
             **step.candidate.to_json(),
         }  # fmt: skip
         files.write_json(folder / "candidate.json", content)
@@ -203,7 +203,8 @@ class StudyFolder:
                 content = files.read_json(path)
                 check_schema(content, str(path))
                 candidate = Candidate.from_json(content)
-                steps.append(Step(int(content["trial"]), Role(content["role"]), candidate, str(content["why"])))
+                words, look = str(content["why"]), int(content.get("look", 1))
+                steps.append(Step(int(content["trial"]), Role(content["role"]), candidate, words, look))
             except (SpectuneError, KeyError, TypeError, ValueError):
                 continue  # nothing was measured yet: the plan decides anew what to launch under this number
         return steps

@@ -73,10 +73,11 @@ def weigh(records: Sequence[TrialRecord], space: SearchSpace) -> Evidence:
     groups = by_candidate(usable)
     kept = [record for record in usable if keeps_bounds(groups[record.candidate], space)]
     confirmed = frozenset(r.candidate.candidate_id for r in usable if r.role is Role.CONFIRM)
+    looks = max((r.look for r in usable if r.role is Role.CONFIRM), default=1)
 
     def asked(name: str, among: Sequence[TrialRecord], speed: Speed, level: str, noise: LaunchNoise) -> Question:
         before = speeds(earlier, speed, level, space)
-        return Question(name, speeds(among, speed, level, space), noise, confirmed, before)
+        return Question(name, speeds(among, speed, level, space), noise, confirmed, before, looks)
 
     name = space.objectives[0].name if len(space.objectives) == 1 else TOGETHER
     question = asked(name, kept, together(space), space.objectives[0].level, line.noise)

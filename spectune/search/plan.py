@@ -168,7 +168,7 @@ def _retry(records: Sequence[TrialRecord]) -> Step | None:
         return None
     assert last.failure is not None
     why = f"again, since the failure was not the candidate's ({last.failure.failure_class})"
-    return Step(next_number(records), last.role, last.candidate, why)
+    return Step(next_number(records), last.role, last.candidate, why, last.look)
 
 
 def _baseline(records: Sequence[TrialRecord], proposer: Proposer) -> Step | Stop | None:
@@ -200,11 +200,12 @@ def _state(records: Sequence[TrialRecord], space: SearchSpace, proposer: Propose
 def _confirmation(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> Step | None:
     """Return the next launch of the contenders in turns, None when they are settled or have all they are to have."""
     state = _state(records, space, proposer)
-    if state.next is None or state.done >= wanted(records, space, state):
+    asked = wanted(records, space, state)
+    if state.next is None or state.done >= asked.launches:
         return None
     what = "a finalist" if state.next.speculative else "the best without speculation"
     why = f"{what} once more, in turns (round {state.rounds + 1}), since the best of many is partly luck"
-    return Step(next_number(records), Role.CONFIRM, state.next, why)
+    return Step(next_number(records), Role.CONFIRM, state.next, why, asked.look)
 
 
 def still_to_confirm(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> int:
@@ -212,7 +213,7 @@ def still_to_confirm(records: Sequence[TrialRecord], space: SearchSpace, propose
     if not any(record.role is Role.CONFIRM for record in records):
         return kept_for_confirmation(space)
     state = _state(records, space, proposer)
-    return 0 if state.next is None else max(0, wanted(records, space, state) - state.done)
+    return 0 if state.next is None else max(0, wanted(records, space, state).launches - state.done)
 
 
 def _measured(records: Sequence[TrialRecord], role: Role) -> bool:

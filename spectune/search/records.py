@@ -41,12 +41,13 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Step:
-    """A launch that is about to be made."""
+    """A launch that is about to be made; `look` as in its record."""
 
     trial: int
     role: Role
     candidate: Candidate
     why: str
+    look: int = 1
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,7 @@ class TrialRecord:
         notes: What a reader should know of it, in sentences.
         environment_changes: How the machine was not what it was when the study began.
         others: Level → what other programs used of the machine while it was measured.
+        look: For which look at the question it was made: the second, where the first left it open.
     """
 
     trial: int
@@ -103,6 +105,7 @@ class TrialRecord:
     notes: tuple[str, ...] = ()
     environment_changes: tuple[Difference, ...] = ()
     others: Mapping[str, Others] = field(default_factory=dict)
+    look: int = 1
 
     def level(self, name: str) -> LevelMeasurement | None:
         """Return the measurement at the named level, None where there is none."""
@@ -133,6 +136,7 @@ class TrialRecord:
             **self.candidate.to_json(),
             "launch_index": self.launch_index,
             "why": self.why,
+            "look": self.look,
             "started_at": self.started_at,
             "status": self.status.value,
             "prompts_end": self.prompts_end,
@@ -177,6 +181,7 @@ class TrialRecord:
                 candidate=Candidate.from_json(content),
                 launch_index=_count(content["launch_index"]),
                 why=_words(content["why"]),
+                look=_count(content.get("look", 1)),
                 started_at=_words(content["started_at"]),
                 status=Status(content["status"]),
                 seconds=Seconds(**seconds),

@@ -123,6 +123,7 @@ class Trial:
             candidate=self._step.candidate,
             launch_index=self._occasion.number,
             why=self._step.why,
+            look=self._step.look,
             started_at=started_at,
             status=Status.FAILED if failure else Status.SUSPECT if suspect else Status.OK,
             seconds=Seconds(total=total, **asdict(self._spent)),

@@ -3,7 +3,8 @@
 What is kept of the budget for the confirmation may not be enough. So when it has been launched and the question is
 open, the pairs that are found to be missing come next, before new candidates, as far as the budget goes; and so on when
 those have been launched. In between nobody looks: a comparison that ended as soon as it looked decided would find a
-difference in the end where there is none.
+difference in the end where there is none. For the same reason a verdict after the k-th look is asked for more than
+one after the first (`Question.looks`), and every launch remembers for which look it was made.
 """
 
 from __future__ import annotations
@@ -29,25 +30,35 @@ def missing_pairs(evidence: Evidence) -> int | None:
     return pairs_to_decide(evidence.question, evidence.verdict.overall)
 
 
-def wanted(records: Sequence[TrialRecord], space: SearchSpace, state: Confirmation) -> int:
-    """Return how many launches the confirmation is to have, as far as the launches made can tell."""
-    launches = kept_for_confirmation(space)
+@dataclass(frozen=True)
+class Wanted:
+    """How many launches the confirmation is to have, as far as the launches made can tell.
+
+    Attributes:
+        launches: Before the question is looked at.
+        look: For the how manyeth time, 1 being what is kept of the budget.
+    """
+
+    launches: int
+    look: int = 1
+
+
+def wanted(records: Sequence[TrialRecord], space: SearchSpace, state: Confirmation) -> Wanted:
+    """Return how many launches the confirmation is to have."""
+    launches, look = kept_for_confirmation(space), 1
     while 0 < launches <= state.done:
         last = state.counted[launches - 1]
         missing = missing_pairs(weigh([record for record in records if record.trial <= last], space))
         if not missing:
             break
-        launches += 2 * missing
-    return launches
+        launches, look = launches + 2 * missing, look + 1
+    return Wanted(launches, look)
 
 
 def goes_on(records: Sequence[TrialRecord], space: SearchSpace, state: Confirmation) -> bool:
-    """Whether a confirmation that has begun comes before new candidates: its question is open, and can be decided."""
-    if state.next is None:
-        return False
-    if state.done < kept_for_confirmation(space):  # as after a smaller budget
-        return records[-1].role is Role.CONFIRM and bool(missing_pairs(weigh(records, space)))
-    return state.done < wanted(records, space, state)
+    """Whether a confirmation that was under way comes before new candidates: until its next look, unless settled."""
+    under_way = state.next is not None and records[-1].role is Role.CONFIRM
+    return under_way and state.done < wanted(records, space, state).launches
 
 
 @dataclass(frozen=True)

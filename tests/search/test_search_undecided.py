@@ -1,0 +1,184 @@
+"""What happens to a question that is still open: more pairs before new candidates, and a sentence with their number."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import math
+import random
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from search_samples import baseline, chain, engine, level, record
+from test_search_timeline import speed_only
+
+from spectune.analysis.estimate import Estimate
+from spectune.search.budget import kept_for_confirmation
+from spectune.search.outcome import weigh
+from spectune.search.plan import Stop, next_step
+from spectune.search.proposals import Proposer
+from spectune.search.prospect import prospect
+from spectune.search.records import Role, Step, TrialRecord
+from spectune.search.summary import Summary, summarise
+from spectune.search.undecided import missing_pairs
+from spectune.space import SearchSpace, find_space_file, load_space
+
+Speed = Callable[[Step], float]
+
+
+def at(trials: int | None, **budget: float | None) -> SearchSpace:
+    space = speed_only()
+    return space.with_budget(space.budget.model_copy(update={"trials": trials, **budget}))
+
+
+def slightly_faster(gain: float, noise: float = 0.015) -> Speed:
+    """Speculation gains this much; the noise of a launch depends on its number, so resumed studies see the same."""
+
+    def speed(step: Step) -> float:
+        luck = random.Random(step.trial).gauss(0.0, noise)
+        return 100.0 * (1.0 + gain * step.candidate.speculative) * math.exp(luck)
+
+    return speed
+
+
+def launched(records: list[TrialRecord], space: SearchSpace, speed: Speed, most: int = 999) -> list[TrialRecord]:
+    """Make the launches that the plan asks for."""
+    records, proposer = list(records), Proposer(space, engine(), sampler="tpe")
+    while len(records) < most and isinstance(step := next_step(records, [], space, proposer), Step):
+        accept = 2.0 if step.candidate.speculative else 1.0
+        made = record(step.trial, step.candidate, speed(step), role=step.role, accept=accept)
+        records.append(dataclasses.replace(made, look=step.look))
+    return records
+
+
+def told(records: list[TrialRecord], space: SearchSpace, name: str = "small") -> Summary:
+    found = summarise(records, space, Stop("the budget of launches is used up"), name=name, engine="e")
+    json.dumps(found)
+    return found
+
+
+OPEN = slightly_faster(0.02)
+
+
+def test_an_open_question_ends_with_the_pairs_and_the_command_that_decide_it() -> None:
+    records = launched([], at(24), OPEN)
+    found = told(records, at(24))
+    assert found["verdict"] == "undecided"
+    pairs, trials = found["to_decide"]["pairs"], found["to_decide"]["trials"]
+    assert pairs == missing_pairs(weigh(records, at(24)))
+    assert trials == 24 + 2 * pairs
+    assert found["to_decide"]["hours"] == pytest.approx(2 * pairs * 40 / 3600)
+    words = f"{pairs} more pairs ({2 * pairs} launches, about {80 * pairs / 60:.0f} min) would decide it"
+    assert words in found["sentence"]
+    assert found["sentence"].endswith(f": spectune search small.yaml --trials {trials}")
+    assert "% can be seen, not" in found["sentence"]
+
+
+def test_the_launches_of_a_raised_budget_go_to_the_pairs_first() -> None:
+    records = launched([], at(24), OPEN)
+    trials = told(records, at(24))["to_decide"]["trials"]
+    more = launched(records, at(trials + 4), OPEN)
+    finalists = {r.candidate for r in records[-2:]}
+    pairs = list(itertools.takewhile(lambda r: r.role is Role.CONFIRM, more[24:]))
+    assert {r.candidate for r in pairs} == finalists
+    assert len(pairs) >= 6
+    assert weigh(more[: 24 + len(pairs)], at(trials + 4)).verdict.overall.decision == "speculation"
+    assert Role.SEARCH in {r.role for r in more[24 + len(pairs) :]}  # decided: the rest goes to new candidates
+
+
+def test_a_study_that_is_gone_on_with_makes_the_launches_of_one_that_was_not_interrupted() -> None:
+    space = at(40)
+    whole = launched(launched([], at(24), OPEN), space, OPEN)
+    for stopped in (26, 36):
+        assert launched(whole[:stopped], space, OPEN) == whole
+
+
+def test_launches_remember_for_which_look_they_were_made() -> None:
+    space = at(40)  # of which 10 are kept
+    records = launched(launched([], at(24), OPEN), space, OPEN)
+    confirmed = [r for r in records if r.role is Role.CONFIRM]
+    assert [r.look for r in confirmed] == [1] * 10 + [2] * (len(confirmed) - 10)
+    assert len(confirmed) > 10
+    assert weigh(records, space).question.looks == 2
+    assert weigh(records[: confirmed[9].trial + 1], space).question.looks == 1
+    assert [TrialRecord.from_json(r.to_json(), "here").look for r in confirmed] == [r.look for r in confirmed]
+
+
+def test_a_question_that_noise_drowns_is_not_gone_on_with() -> None:
+    drowned = slightly_faster(0.005, noise=0.08)
+    records = launched([], at(24), drowned)
+    found = told(records, at(24))
+    assert found["verdict"] == "undecided"
+    assert found["to_decide"]["pairs"] is None
+    assert "cannot be decided within reason" in found["sentence"]
+    more = launched(records, at(34), drowned)[24:]  # of which 8 are kept, two more than before
+    assert [r.role for r in more[:3]] == [Role.CONFIRM, Role.CONFIRM, Role.SEARCH]
+
+
+def test_what_is_decided_has_nothing_to_decide() -> None:
+    records = launched([], at(24), slightly_faster(0.5))
+    assert told(records, at(24))["to_decide"] is None
+
+
+def test_without_any_pair_the_budget_is_one_that_keeps_enough_for_them() -> None:
+    records = [record(0, baseline()), record(1, chain(3), 103.0, accept=2.0)]
+    remedy = told(records, at(2))["to_decide"]
+    assert kept_for_confirmation(at(remedy["trials"])) >= 2 * remedy["pairs"]
+
+
+def test_the_command_names_the_study_and_the_machine_where_they_are_not_the_spaces_own() -> None:
+    records = launched([], at(24), OPEN)
+    simulated = at(24).with_engine(at(24).engine.simulated("my machine.yaml", virtual=True))
+    for space, name, options in (
+        (at(24), "mine", "--study mine"),
+        (simulated, "small", "--engine simulated --profile 'my machine.yaml' --virtual"),
+    ):
+        command = told(records, space, name)["to_decide"]["words"].partition(": ")[2]
+        assert options in command
+        assert shlex.split(command)[:3] == ["spectune", "search", "small.yaml"]
+    shipped = dataclasses.replace(at(24), path=load_space(find_space_file("quickstart")).path)
+    assert "spectune search quickstart --trials" in told(records, shipped)["sentence"]
+    own = dataclasses.replace(at(24), path=Path("studies/small/space.yaml"))
+    assert "the search command of study small, with --trials" in told(records, own)["sentence"]
+
+
+def test_the_live_chance_is_that_of_the_verdict_once_pairs_are_launched() -> None:
+    space = at(24)
+    records = launched([], space, OPEN)
+    proposer = Proposer(space, engine())
+    first = next(n for n, r in enumerate(records) if r.role is Role.CONFIRM)
+    assert prospect(records[:first], space, proposer).pays == proposer.paying(records[:first])
+    best = weigh(records, space).verdict.overall.best
+    assert best is not None
+    assert prospect(records, space, proposer).pays == best.chance
+    assert (best.chance > 0.975) == (best.speedup.lo > 1.0)
+
+
+def test_an_interrupted_study_with_a_baseline_alone_has_measured_no_candidate_yet() -> None:
+    found = summarise([record(0, baseline())], speed_only(), None, name="s", engine="e")
+    assert found["sentence"] == "Undecided: no candidate with speculation was measured yet."
+    assert found["to_decide"] is None
+
+
+def test_a_study_that_is_not_over_has_no_command_in_its_sentence() -> None:
+    records = launched([], at(24), OPEN)[:-1]
+    found = summarise(records, at(24), None, name="small", engine="e")
+    assert "--trials" not in found["sentence"]
+
+
+def test_a_level_that_was_too_short_has_no_interval_and_says_so() -> None:
+    unknown = Estimate(130.0, -math.inf, math.inf)
+    short = record(1, chain(3), 130.0, accept=2.0)
+    short = dataclasses.replace(
+        short, levels=(dataclasses.replace(level("c1", 130.0, 2.0), decode_speed=unknown), short.levels[1])
+    )
+    found = told([record(0, baseline()), short], at(24))
+    (row,) = [r for r in found["candidates"] if r["num_steps"] == 3 and r["level"] == "c1" and r["class"] == "all"]
+    assert row["speedup"] == [pytest.approx(1.3), None, None]
+    assert row["verdict"] == "unclear"
+    assert "1.300 × the best baseline (not measured long enough)" in " ".join(found["words"])
+    assert "the levels were not measured long enough" in found["sentence"]
+    assert found["to_decide"]["pairs"] is None
