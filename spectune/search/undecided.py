@@ -95,7 +95,10 @@ def remedy(records: Sequence[TrialRecord], evidence: Evidence, space: SearchSpac
     if missing == 0 or best is None:
         return None
     if not best.long_enough:
-        told = "the levels were not measured long enough; the notes of the launches say which, and what would do"
+        told = (
+            "Its levels were not measured long enough: raise workload.level_time_limit (the notes of the launches say "
+            "to what) in a study of its own"
+        )
         return Remedy(None, None, None, told)
     seen = _seen(best.detectable_effect, best.log_ratio, min(best.launches))
     if missing is None:
@@ -109,7 +112,7 @@ def remedy(records: Sequence[TrialRecord], evidence: Evidence, space: SearchSpac
 
 
 def _seen(effect: float, log_ratio: float, pairs: int) -> str:
-    seen = f"with {pairs} pair{'s' * (pairs > 1)} of launches a difference of {effect:.1%} can be seen"
+    seen = f"With {pairs} pair{'s' * (pairs > 1)} of launches a difference of {effect:.1%} can be seen"
     return f"{seen}, not {abs(math.expm1(log_ratio)):.1%}"
 
 

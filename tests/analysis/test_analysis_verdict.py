@@ -185,3 +185,37 @@ def test_lookup_without_draft_steps_is_speculation_too():
     found = decide([launch("base", 80), launch("ngram", 100, 0, accept=1.9, tokens=8)])
     assert found.decision == "speculation"
     assert found.comparisons[0].baseline_id == "base"
+
+
+def test_launches_that_were_not_measured_long_enough_say_nothing_of_launch_noise():
+    """What they leave open is not taken away from the spread of the others: that would leave none."""
+    known = [Estimate.exactly(100.0 + d) for d in (-2, 0, 2, 1)]
+    unknown = [Estimate(130.0, -math.inf, math.inf), Estimate(100.0, 30.0, 170.0)]
+    assert launch_noise([[*known, *unknown]]) == launch_noise([known])
+    assert launch_noise([unknown]).dof == 3
+
+
+def test_what_was_not_measured_long_enough_has_no_interval_and_decides_nothing():
+    unknown = LaunchSpeed("eagle", Estimate(300.0, -math.inf, math.inf), True, 2.0, (1, 2, 3))
+    found = decide([launch("base", 80), unknown])
+    assert found.decision == "undecided"
+    assert found.best.judged.est == pytest.approx(300 / 80)
+    assert (found.best.judged.lo, found.best.judged.hi) == (-math.inf, math.inf)
+    assert "(not measured long enough)" in found.words
+    many = decide([launch("base", 80), *[unknown] * 20])
+    assert many.best.long_enough  # twenty of them tell something together
+
+
+def test_the_chance_is_that_of_the_interval():
+    found = decide([launch("base", 100), launch("eagle", 103, 2, accept=2.0)]).comparisons[0]
+    assert found.interval(2 * found.chance - 1).lo == pytest.approx(1.0, rel=1e-4)
+    even = decide([launch("base", 100), launch("eagle", 100, 2, accept=2.0)]).comparisons[0]
+    assert even.chance == pytest.approx(0.5)
+
+
+def test_a_question_that_is_asked_again_is_asked_for_more():
+    launches = [launch("base", 100)] * 4 + [launch("eagle", 106, 3, accept=2.0)] * 4
+    noise = launch_noise([[Estimate.exactly(v) for v in (100.0, 101.0, 99.0, 100.5)]])
+    once, again = (judge(Question("c1", launches, noise, frozenset({"base", "eagle"}), looks=n)).best for n in (1, 2))
+    assert again.judged.lo < once.judged.lo
+    assert again.speedup == once.speedup

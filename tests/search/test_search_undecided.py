@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import json
 import math
@@ -16,6 +17,7 @@ from search_samples import baseline, chain, engine, level, record
 from test_search_timeline import speed_only
 
 from spectune.analysis.estimate import Estimate
+from spectune.analysis.level_notes import too_short
 from spectune.search.budget import kept_for_confirmation
 from spectune.search.outcome import weigh
 from spectune.search.plan import Stop, next_step
@@ -63,8 +65,14 @@ def told(records: list[TrialRecord], space: SearchSpace, name: str = "small") ->
 OPEN = slightly_faster(0.02)
 
 
+@functools.cache
+def left_open() -> list[TrialRecord]:
+    """Return the launches of a study that its budget did not decide."""
+    return launched([], at(24), OPEN)
+
+
 def test_an_open_question_ends_with_the_pairs_and_the_command_that_decide_it() -> None:
-    records = launched([], at(24), OPEN)
+    records = left_open()
     found = told(records, at(24))
     assert found["verdict"] == "undecided"
     pairs, trials = found["to_decide"]["pairs"], found["to_decide"]["trials"]
@@ -78,7 +86,7 @@ def test_an_open_question_ends_with_the_pairs_and_the_command_that_decide_it() -
 
 
 def test_the_launches_of_a_raised_budget_go_to_the_pairs_first() -> None:
-    records = launched([], at(24), OPEN)
+    records = left_open()
     trials = told(records, at(24))["to_decide"]["trials"]
     more = launched(records, at(trials + 4), OPEN)
     finalists = {r.candidate for r in records[-2:]}
@@ -91,14 +99,13 @@ def test_the_launches_of_a_raised_budget_go_to_the_pairs_first() -> None:
 
 def test_a_study_that_is_gone_on_with_makes_the_launches_of_one_that_was_not_interrupted() -> None:
     space = at(40)
-    whole = launched(launched([], at(24), OPEN), space, OPEN)
-    for stopped in (26, 36):
-        assert launched(whole[:stopped], space, OPEN) == whole
+    whole = launched(left_open(), space, OPEN)
+    assert launched(whole[:35], space, OPEN) == whole
 
 
 def test_launches_remember_for_which_look_they_were_made() -> None:
     space = at(40)  # of which 10 are kept
-    records = launched(launched([], at(24), OPEN), space, OPEN)
+    records = launched(left_open(), space, OPEN)
     confirmed = [r for r in records if r.role is Role.CONFIRM]
     assert [r.look for r in confirmed] == [1] * 10 + [2] * (len(confirmed) - 10)
     assert len(confirmed) > 10
@@ -130,7 +137,7 @@ def test_without_any_pair_the_budget_is_one_that_keeps_enough_for_them() -> None
 
 
 def test_the_command_names_the_study_and_the_machine_where_they_are_not_the_spaces_own() -> None:
-    records = launched([], at(24), OPEN)
+    records = left_open()
     simulated = at(24).with_engine(at(24).engine.simulated("my machine.yaml", virtual=True))
     for space, name, options in (
         (at(24), "mine", "--study mine"),
@@ -164,7 +171,7 @@ def test_an_interrupted_study_with_a_baseline_alone_has_measured_no_candidate_ye
 
 
 def test_a_study_that_is_not_over_has_no_command_in_its_sentence() -> None:
-    records = launched([], at(24), OPEN)[:-1]
+    records = left_open()[:-1]
     found = summarise(records, at(24), None, name="small", engine="e")
     assert "--trials" not in found["sentence"]
 
@@ -180,5 +187,18 @@ def test_a_level_that_was_too_short_has_no_interval_and_says_so() -> None:
     assert row["speedup"] == [pytest.approx(1.3), None, None]
     assert row["verdict"] == "unclear"
     assert "1.300 × the best baseline (not measured long enough)" in " ".join(found["words"])
-    assert "the levels were not measured long enough" in found["sentence"]
+    assert "Its levels were not measured long enough" in found["sentence"]
     assert found["to_decide"]["pairs"] is None
+
+
+def test_a_short_level_says_what_time_limit_would_do() -> None:
+    short = dataclasses.replace(
+        level("c1", 130.0), n_requests=2, measured_s=6.0, decode_speed=Estimate(130.0, 40.0, 220.0)
+    )
+    assert too_short(short, 6.0, 8) == (
+        "c1 was not measured long enough: its speeds are known to no better than ±69% "
+        "from 2 answers in 6.0 s; a level_time_limit of 24s would give about 8 answers"
+    )
+    alone = dataclasses.replace(short, n_requests=1, decode_speed=Estimate(130.0, -math.inf, math.inf))
+    assert "its speeds are not known how exactly from 1 answer in" in (too_short(alone, 6.0, 8) or "")
+    assert too_short(level("c1", 130.0), 6.0, 8) is None
