@@ -19,6 +19,7 @@ from spectune.typed_json import require_types
 
 SCHEMA = 1
 LONGEST_S = 1e9
+MOST_LOOKS = 1000
 REQUIRED_SECONDS = ("startup", "measuring", "shutdown", "total")
 
 
@@ -181,7 +182,7 @@ class TrialRecord:
                 candidate=Candidate.from_json(content),
                 launch_index=_count(content["launch_index"]),
                 why=_words(content["why"]),
-                look=_count(content.get("look", 1)),
+                look=_look(content.get("look", 1)),
                 started_at=_words(content["started_at"]),
                 status=Status(content["status"]),
                 seconds=Seconds(**seconds),
@@ -225,6 +226,12 @@ def _count(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise TypeError(f"a count must be a whole number, but got {value!r}")
     return value
+
+
+def _look(value: Any) -> int:
+    if not 1 <= _count(value) <= MOST_LOOKS:
+        raise ValueError(f"a look is from 1 to {MOST_LOOKS}, but got {value}")
+    return int(value)
 
 
 def _number(value: Any) -> float:

@@ -18,6 +18,7 @@ from test_search_timeline import speed_only
 
 from spectune.analysis.estimate import Estimate
 from spectune.analysis.level_notes import too_short
+from spectune.errors import SpectuneError
 from spectune.search.budget import kept_for_confirmation
 from spectune.search.outcome import weigh
 from spectune.search.plan import Stop, next_step
@@ -202,3 +203,10 @@ def test_a_short_level_says_what_time_limit_would_do() -> None:
     alone = dataclasses.replace(short, n_requests=1, decode_speed=Estimate(130.0, -math.inf, math.inf))
     assert "its speeds are not known how exactly from 1 answer in" in (too_short(alone, 6.0, 8) or "")
     assert too_short(level("c1", 130.0), 6.0, 8) is None
+
+
+@pytest.mark.parametrize("look", [0, -1, 10**6, "2", None])
+def test_a_look_that_cannot_be_is_damage(look: object) -> None:
+    content = record(0, baseline()).to_json() | {"look": look}
+    with pytest.raises(SpectuneError, match="damaged"):
+        TrialRecord.from_json(content, "result.json")
