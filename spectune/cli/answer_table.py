@@ -72,7 +72,7 @@ def _print_candidates(summary: Mapping[str, Any]) -> None:
     for line in others:
         OUT.print(line)
     OUT.print(LEGEND, style="dim", markup=False)
-    if any(row["speedup"] and None in row["speedup"][1:] for _, rows in groups for row in rows):
+    if any(row["speedup"] and None in row["speedup"][1:] for one in shown for row in one.levels):
         OUT.print(TOO_SHORT, style="dim", markup=False)
 
 
@@ -125,8 +125,10 @@ def _figure(estimate: list[float] | None, digits: int) -> str:
 
 
 def _interval(estimate: list[float] | None) -> str:
-    if estimate is None or None in estimate[1:]:
-        return "" if estimate is None else f"{estimate[0]:.2f} (too short)"
+    if estimate is None:
+        return ""
+    if None in estimate:
+        return f"{estimate[0]:.2f} (too short)"
     return f"{estimate[0]:.2f} ({estimate[1]:.2f}–{estimate[2]:.2f})"
 
 
