@@ -10,9 +10,10 @@ from spectune.analysis.comparison import Comparison
 from spectune.analysis.launch_noise import LaunchNoise
 from spectune.analysis.pareto import pareto_set
 from spectune.analysis.verdict import Judgement, Question, judge
+from spectune.search.noise import noise_of
 from spectune.search.records import Role, TrialRecord
 from spectune.search.speeds import Speed, by_candidate, of_level, of_objective, speeds, together
-from spectune.search.timeline import Timeline, noise_of, timeline
+from spectune.search.timeline import Timeline, timeline
 from spectune.search.values import directions, keeps_bounds, measured_values, score
 from spectune.space import Candidate, SearchSpace
 
@@ -76,8 +77,8 @@ def weigh(records: Sequence[TrialRecord], space: SearchSpace) -> Evidence:
     looks = max((r.look for r in usable if r.role is Role.CONFIRM), default=1)
 
     def asked(name: str, among: Sequence[TrialRecord], speed: Speed, level: str, noise: LaunchNoise) -> Question:
-        before = speeds(earlier, speed, level, space)
-        return Question(name, speeds(among, speed, level, space), noise, confirmed, before, looks)
+        before = speeds(earlier, speed, level, space, line.doubts)
+        return Question(name, speeds(among, speed, level, space, line.doubts), noise, confirmed, before, looks)
 
     name = space.objectives[0].name if len(space.objectives) == 1 else TOGETHER
     question = asked(name, kept, together(space), space.objectives[0].level, line.noise)

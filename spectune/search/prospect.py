@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spectune.search.budget import HOUR_S, limit_s, most_launches, pace_s, spent_s
+from spectune.search.budget import HOUR_S, left_s, most_launches, pace_s, spent_s
+from spectune.search.finalists import still_to_confirm
 from spectune.search.outcome import weigh
-from spectune.search.plan import as_now, still_to_confirm
 from spectune.search.proposals import Proposer
 from spectune.search.records import Role, TrialRecord
 from spectune.search.samplers import GUIDED
+from spectune.search.situation import as_now
 from spectune.search.timeline import timeline
 from spectune.space import SearchSpace
 
@@ -113,7 +114,7 @@ def prospect(records: Sequence[TrialRecord], space: SearchSpace, proposer: Propo
     """
     known = as_now(records, timeline(records, space))
     pace = pace_s(records) if records else _guessed_launch_s(space)
-    by_time = (limit_s(space) - spent_s(records)) / pace
+    by_time = left_s(records, space) / pace
     most = min(most_launches(space), len(records) + max(0.0, by_time))
     launches = int(min(most, len(records) + _to_come(records, known, space, proposer)))
     confirmed = weigh(records, space).chance if any(record.role is Role.CONFIRM for record in records) else None

@@ -42,12 +42,22 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Step:
-    """A launch that is about to be made; `look` as in its record."""
+    """A launch that is about to be made.
+
+    Attributes:
+        trial: Its number in the study, from 0.
+        role: Why it is made.
+        candidate: What is launched.
+        why: Why it is made, in words.
+        place: Where: the name of a machine, or of a group of its GPUs; empty where a study has only one.
+        look: As in its record.
+    """
 
     trial: int
     role: Role
     candidate: Candidate
     why: str
+    place: str = ""
     look: int = 1
 
 
@@ -85,6 +95,7 @@ class TrialRecord:
         notes: What a reader should know of it, in sentences.
         environment_changes: How the machine was not what it was when the study began.
         others: Level → what other programs used of the machine while it was measured.
+        place: Where it was made: the name of a machine, or of a group of its GPUs; empty where a study has only one.
         look: For which look at the question it was made: the second, where the first left it open.
     """
 
@@ -106,6 +117,7 @@ class TrialRecord:
     notes: tuple[str, ...] = ()
     environment_changes: tuple[Difference, ...] = ()
     others: Mapping[str, Others] = field(default_factory=dict)
+    place: str = ""
     look: int = 1
 
     def level(self, name: str) -> LevelMeasurement | None:
@@ -158,6 +170,7 @@ class TrialRecord:
             "levels": [level.to_json() for level in self.levels],
             "environment_changes": [change.to_json() for change in self.environment_changes],
             "others": {level: used.to_json() for level, used in self.others.items()},
+            "place": self.place,
         }
 
     @classmethod
@@ -204,11 +217,16 @@ class TrialRecord:
                     require_types(Difference(**entry)) for entry in content.get("environment_changes", ())
                 ),
                 others={_words(level): Others.from_json(entry) for level, entry in content.get("others", {}).items()},
+                place=_words(content.get("place", "")),
             )
         except SpectuneError as error:
             raise SpectuneError(f"{source} is damaged: {error}; {REMEDY}") from None
         except (KeyError, TypeError, ValueError, AttributeError, AssertionError) as error:
             raise SpectuneError(f"{source} is damaged ({type(error).__name__}: {error}); {REMEDY}") from None
+
+
+Launch = Step | TrialRecord
+"""One that is being made, or a finished one."""
 
 
 def _effective(content: Mapping[str, Any]) -> Effective:

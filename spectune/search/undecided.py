@@ -45,9 +45,10 @@ class Wanted:
 
 def wanted(records: Sequence[TrialRecord], space: SearchSpace, state: Confirmation) -> Wanted:
     """Return how many launches the confirmation is to have."""
-    launches, look = kept_for_confirmation(space), 1
-    while 0 < launches <= state.done:
-        last = state.counted[launches - 1]
+    launches, look, made = kept_for_confirmation(space), 1, len(state.counted)
+    needs = 1 if state.begun else state.needs  # several places may be unable to use up the last launch
+    while 0 < launches < made + needs and made:
+        last = state.counted[min(launches, made) - 1]
         missing = missing_pairs(weigh([record for record in records if record.trial <= last], space))
         if not missing:
             break
@@ -57,8 +58,10 @@ def wanted(records: Sequence[TrialRecord], space: SearchSpace, state: Confirmati
 
 def goes_on(records: Sequence[TrialRecord], space: SearchSpace, state: Confirmation) -> bool:
     """Whether a confirmation that was under way comes before new candidates: until its next look, unless settled."""
-    under_way = state.next is not None and records[-1].role is Role.CONFIRM
-    return under_way and state.done < wanted(records, space, state).launches
+    if state.begun:
+        return True
+    under_way = state.next is not None and bool(records) and records[-1].role is Role.CONFIRM
+    return under_way and state.done + state.needs <= wanted(records, space, state).launches
 
 
 @dataclass(frozen=True)
