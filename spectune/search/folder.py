@@ -162,7 +162,7 @@ class StudyFolder:
         shutil.rmtree(folder, ignore_errors=True)  # an interrupted launch of the same number is made again
         content = {
             "schema": SCHEMA, "trial": step.trial, "role": step.role.value, "why": step.why,
-            **step.candidate.to_json(),
+            "place": step.place, **step.candidate.to_json(),
         }  # fmt: skip
         files.write_json(folder / "candidate.json", content)
         return folder
@@ -196,8 +196,8 @@ class StudyFolder:
             try:
                 content = files.read_json(path)
                 check_schema(content, str(path))
-                candidate = Candidate.from_json(content)
-                steps.append(Step(int(content["trial"]), Role(content["role"]), candidate, str(content["why"])))
+                number, role, candidate = int(content["trial"]), Role(content["role"]), Candidate.from_json(content)
+                steps.append(Step(number, role, candidate, str(content["why"]), str(content.get("place", ""))))
             except (SpectuneError, KeyError, TypeError, ValueError):
                 continue  # nothing was measured yet: the plan decides anew what to launch under this number
         return steps

@@ -39,9 +39,26 @@ class Stop:
     answered: bool = True
 
 
+@dataclass(frozen=True)
+class Wait:
+    """Nothing to launch now, although the study is not over: what others run decides what comes next.
+
+    Attributes:
+        reason: One sentence.
+    """
+
+    reason: str
+
+
 def next_step(
-    records: Sequence[TrialRecord], interrupted: Sequence[Step], space: SearchSpace, proposer: Proposer
-) -> Step | Stop:
+    records: Sequence[TrialRecord],
+    interrupted: Sequence[Step],
+    space: SearchSpace,
+    proposer: Proposer,
+    *,
+    running: Sequence[Step] = (),
+    place: str = "",
+) -> Step | Stop | Wait:
     """Return the launch to make now, or why the study ends.
 
     Args:

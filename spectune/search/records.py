@@ -41,12 +41,21 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Step:
-    """A launch that is about to be made."""
+    """A launch that is about to be made.
+
+    Attributes:
+        trial: Its number in the study, from 0.
+        role: Why it is made.
+        candidate: What is launched.
+        why: Why it is made, in words.
+        place: Where: the name of a machine, or of a group of its GPUs; empty where a study has only one.
+    """
 
     trial: int
     role: Role
     candidate: Candidate
     why: str
+    place: str = ""
 
 
 @dataclass(frozen=True)
@@ -83,6 +92,7 @@ class TrialRecord:
         notes: What a reader should know of it, in sentences.
         environment_changes: How the machine was not what it was when the study began.
         others: Level → what other programs used of the machine while it was measured.
+        place: Where it was made: the name of a machine, or of a group of its GPUs; empty where a study has only one.
     """
 
     trial: int
@@ -103,6 +113,7 @@ class TrialRecord:
     notes: tuple[str, ...] = ()
     environment_changes: tuple[Difference, ...] = ()
     others: Mapping[str, Others] = field(default_factory=dict)
+    place: str = ""
 
     def level(self, name: str) -> LevelMeasurement | None:
         """Return the measurement at the named level, None where there is none."""
@@ -153,6 +164,7 @@ class TrialRecord:
             "levels": [level.to_json() for level in self.levels],
             "environment_changes": [change.to_json() for change in self.environment_changes],
             "others": {level: used.to_json() for level, used in self.others.items()},
+            "place": self.place,
         }
 
     @classmethod
@@ -198,6 +210,7 @@ class TrialRecord:
                     require_types(Difference(**entry)) for entry in content.get("environment_changes", ())
                 ),
                 others={_words(level): Others.from_json(entry) for level, entry in content.get("others", {}).items()},
+                place=_words(content.get("place", "")),
             )
         except SpectuneError as error:
             raise SpectuneError(f"{source} is damaged: {error}; {REMEDY}") from None

@@ -136,6 +136,7 @@ class Trial:
             notes=(*self._notes, *self._levels.notes),
             environment_changes=launched.machine_changes(),
             others=self._levels.others,
+            place=self._step.place,
         )
         return record.without(self._secrets)
 
