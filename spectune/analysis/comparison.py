@@ -4,9 +4,10 @@ Method. Both speeds are means of ln speed over their launches. The variance of a
 over everything that was launched twice (`launch_noise`), plus that within a launch (half-width / 1.96, squared), over
 the number of launches. The interval of the ratio is exp(ln ratio ± t·√(sum of both variances)) with the degrees of
 freedom of the launch noise: the t interval of a contrast with a pooled variance (Scheffé, *The Analysis of Variance*,
-section 3.2). A relaunched baseline is taken as the best one with what is known of its rivals (`best_baseline`).
-Break-even is accept length / speedup, so that accept length > break-even and speedup > 1 are the same
-statement.
+section 3.2). Launches in several places are compared within each: what is not known of a place's speed counts only
+where the two were not launched equally often there (`places`). A relaunched baseline is taken as the best one with what
+is known of its rivals (`best_baseline`). Break-even is accept length / speedup, so that accept length > break-even and
+speedup > 1 are the same statement.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from spectune.analysis.best_baseline import Known
 from spectune.analysis.break_even import break_even_from_speedup
 from spectune.analysis.estimate import Estimate
 from spectune.analysis.launch_noise import LaunchNoise, within_launch_variance
+from spectune.analysis.places import apart
 from spectune.bench.precision import t_quantile
 
 CONFIDENCE = 0.95
@@ -36,6 +38,9 @@ class LaunchSpeed:
         speculates: Whether anything is drafted; otherwise this is a baseline.
         accept_length: Mean tokens per verify; 1.0 for a baseline.
         simplicity: Sort key, simpler first.
+        place: Where it was made.
+        place_variance: Of ln of the factor that brought its speed to the place of reference: the same error in all
+            launches of a place.
     """
 
     candidate_id: str
@@ -43,6 +48,8 @@ class LaunchSpeed:
     speculates: bool = False
     accept_length: float = 1.0
     simplicity: tuple[int, ...] = ()
+    place: str = ""
+    place_variance: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +138,18 @@ def compare(
         level=level,
         baseline_id=baseline[0].candidate_id,
         log_ratio=mine.mean - theirs.mean,
-        error=math.sqrt(mine.variance + theirs.variance),
+        error=math.sqrt(mine.variance + theirs.variance + _between_places(group, baseline)),
         dof=noise.dof,
         picked_from=picked_from,
         accept_length=fmean(launch.accept_length for launch in group),
         launches=(len(group), len(baseline)),
         simplicity=first.simplicity,
     )
+
+
+def _between_places(one: Sequence[LaunchSpeed], other: Sequence[LaunchSpeed]) -> float:
+    variances = {launch.place: launch.place_variance for launch in (*one, *other)}
+    return apart((launch.place for launch in one), (launch.place for launch in other), variances)
 
 
 def mean_log(group: Sequence[LaunchSpeed]) -> float:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from spectune.search.ledger import as_trials
-from spectune.search.records import TrialRecord
+from spectune.search.ledger import as_running, as_trials
+from spectune.search.records import Step, TrialRecord
 from spectune.search.values import decode, directions, encode
 from spectune.space import ALGORITHM, NO_SPECULATION, IntegerRange, Parameter, SearchSpace, Value
 
@@ -16,13 +16,16 @@ if TYPE_CHECKING:
     from optuna.trial import Trial
 
 
-def memory_study(records: Sequence[TrialRecord], space: SearchSpace, sampler: BaseSampler) -> Study:
+def memory_study(
+    records: Sequence[TrialRecord], space: SearchSpace, sampler: BaseSampler, running: Sequence[Step] = ()
+) -> Study:
     """Return a copy of the study in memory, in which draws that come to nothing leave no trace."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     study = optuna.create_study(directions=directions(space), sampler=sampler)
     study.add_trials(as_trials(records, space))
+    study.add_trials([as_running(step, space) for step in running])
     return study
 
 

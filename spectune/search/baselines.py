@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from spectune.search.place_line import PlaceLine
 from spectune.search.proposals import Proposal, Proposer
 from spectune.search.ranking import rivals
-from spectune.search.records import Role, Status, TrialRecord
+from spectune.search.records import Launch, Role, Status, Step, TrialRecord
 from spectune.search.speeds import system_values
 from spectune.search.timeline import Timeline
 from spectune.space import Candidate, SearchSpace
@@ -28,11 +29,14 @@ def reference(records: Sequence[TrialRecord]) -> Candidate | None:
     return next((record.candidate for record in measured), None)
 
 
-def check(records: Sequence[TrialRecord], line: Timeline) -> str | None:
-    """Return why the reference is to be launched again now, None when it is not."""
-    known = reference(records)
-    if known is None:
-        return None
+def check(records: Sequence[TrialRecord], known: Candidate, line: PlaceLine) -> str | None:
+    """Return why the reference is to be launched again now in a place, None when it is not.
+
+    Args:
+        records: The launches of the place, in order.
+        known: The reference.
+        line: The place's clock.
+    """
     if line.surprised and not (len(records) > 1 and records[-2].role is Role.DRIFT):
         return "once more: the last launch of the reference was unlike those before, by chance or for good"
     checks = (n for n, r in enumerate(reversed(records)) if r.candidate == known and r.role is not Role.SEARCH)
@@ -42,24 +46,32 @@ def check(records: Sequence[TrialRecord], line: Timeline) -> str | None:
     return f"the reference once more, to see whether the machine has changed over {since} launches"
 
 
-def tuning(records: Sequence[TrialRecord], line: Timeline, space: SearchSpace, proposer: Proposer) -> Proposal | None:
+def tuning(
+    records: Sequence[TrialRecord],
+    line: Timeline,
+    space: SearchSpace,
+    proposer: Proposer,
+    running: Sequence[Step] = (),
+) -> Proposal | None:
     """Return the next candidate without speculation, None when it is not its turn or there is nothing left to try.
 
     First the system settings of the best speculation so far (that gives the same-mode ratio, and what helps one branch
     mostly helps the other), then one setting of the best baseline changed at a time, until none is better; then those
     that may still be the best once more.
     """
-    searched = [record for record in records if record.role is Role.SEARCH]
-    tuned = sum(not record.candidate.speculative for record in searched)
+    launches: Sequence[Launch] = (*records, *running)
+    searched = [one for one in launches if one.role is Role.SEARCH]
+    tuned = sum(not one.candidate.speculative for one in searched)
     if (tuned + 1) * TUNE_EVERY > len(searched) + 1:
         return None
-    launched = {record.candidate for record in records}
+    launched = {one.candidate for one in launches}
     best = rivals(line, space, speculative=False)
     for candidate, why in _wanted(line, space, best, proposer.baselines()):
         if candidate not in launched:
             return Proposal(candidate, why)
-    counts = Counter(record.candidate for record in records)
-    rested = [candidate for candidate in best if candidate != reference(records)]  # that one is launched anyway
+    counts = Counter(one.candidate for one in launches)
+    begun = {reference(records), *(step.candidate for step in running)}  # the reference is launched anyway
+    rested = [candidate for candidate in best if candidate not in begun]
     again = min(rested, key=lambda candidate: counts[candidate], default=None)
     if again is None or len(best) == 1 or counts[again] >= MOST_REPEATS:
         return None

@@ -2,8 +2,8 @@
 
 The best of many noisy launches is partly lucky, so none of the launches that made a finalist one counts in its
 favour. In every round each contender is launched once, in reversed order every other round, so that a drift takes as
-much from one as from the other. Where the search cannot tell which of two is the best of its branch, both are in the
-first round, and the better one over all its launches goes on.
+much from one as from the other; several places share the work (`sharing`). Where the search cannot tell which of two is
+the best of its branch, both are in the first round, and the better one over all its launches goes on.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from functools import partial
 
 from spectune.search.outcome import weigh
 from spectune.search.ranking import Standing, best_of, rivals
-from spectune.search.records import Role, TrialRecord
-from spectune.search.timeline import timeline
+from spectune.search.records import Role, Step, TrialRecord
+from spectune.search.sharing import Shared
+from spectune.search.timeline import as_in, timeline
 from spectune.space import Candidate, SearchSpace
 
 MOST_CONTENDERS = 2
@@ -35,19 +36,27 @@ class Confirmation:
 
     Attributes:
         contenders: Those that began, baselines first; empty when a branch has none.
-        done: Launches that count, of contenders and since the last jump.
+        done: Launches that count, of contenders and since the last jump; those that are being made among them.
         rounds: Complete rounds among them.
-        next: Who is launched next; None when the comparison is settled.
+        settled: Whether enough is known.
+        next: Who is launched next; None when it is settled, or when others have to be waited for.
     """
 
     contenders: tuple[Candidate, ...]
     done: int
     rounds: int
+    settled: bool
     next: Candidate | None
 
 
 def confirmation(
-    records: Sequence[TrialRecord], space: SearchSpace, kept: int, standing: Standing | None = None
+    records: Sequence[TrialRecord],
+    space: SearchSpace,
+    kept: int,
+    standing: Standing | None = None,
+    *,
+    running: Sequence[Step] = (),
+    place: str = "",
 ) -> Confirmation:
     """Return where the confirmation stands, had it begun.
 
@@ -56,40 +65,52 @@ def confirmation(
         space: The search space.
         kept: Launches kept for it.
         standing: What is believed of a candidate after some launches, if more than its own launches say.
+        running: Launches that other places are making.
+        place: Which place asks who is next.
     """
     block = len(list(itertools.takewhile(lambda record: record.role is Role.CONFIRM, reversed(records))))
     before = records[: len(records) - block]
     known = timeline(before, space)
     most = max(1, min(MOST_CONTENDERS, kept // LAUNCHES_EACH))
-    believed = None if standing is None else partial(standing, before)
+    comparable = as_in(before, known, known.places[0].place if known.places else "")
+    believed = None if standing is None else partial(standing, comparable)
     branches = [
         rivals(known, space, speculative=speculative, believed=believed)[:most] for speculative in (False, True)
     ]
     contenders = tuple(itertools.chain(*branches))
     if not all(branches):
-        return Confirmation((), 0, 0, None)
-    launches = {one: [r for r in _since_jump(records, space) if r.candidate == one] for one in contenders}
+        return Confirmation((), 0, 0, settled=True, next=None)
+    counted = _since_jump(records, space)
+    shared = Shared.of(counted, [step for step in running if step.role is Role.CONFIRM])
+    launches = {one: [r for r in counted if r.candidate == one] for one in contenders}
     alive, rounds, settled = contenders, 0, False
     while not settled and all(len(launches[one]) > rounds for one in alive):
         last = max(launches[one][rounds].trial for one in alive)
         until = [record for record in records if record.trial <= last]
         alive, rounds = _going_on(alive, until, space), rounds + 1
         settled = rounds >= FEWEST_ROUNDS and _settled(until, space)
-    done = sum(min(len(made), rounds + 1) for made in launches.values())
-    turn = alive if rounds % 2 == 0 else alive[::-1]
-    missing = (one for one in turn if len(launches[one]) <= rounds)
-    return Confirmation(contenders, done, rounds, None if settled else next(missing))
+    ahead = rounds + max(1, shared.places)
+    done = sum(min(shared.made(one), ahead) for one in contenders)
+    if settled:
+        following = None
+    elif shared.alone(place):
+        turn = alive if rounds % 2 == 0 else alive[::-1]
+        following = next(one for one in turn if len(launches[one]) <= rounds)
+    elif len(alive) > len(branches):
+        following = shared.first_round(contenders, place)
+    else:
+        following = shared.next_of_pair(alive, place, kept - done)
+    return Confirmation(contenders, done, rounds, settled, following)
 
 
 def _since_jump(records: Sequence[TrialRecord], space: SearchSpace) -> list[TrialRecord]:
-    """Return the launches of confirmations that are not made again and were not made before the last jump."""
-    jumps = timeline(records, space).jumps
-    first = jumps[-1].after if jumps else 0
+    """Return the launches of confirmations that are not made again and were not made before a jump of their place."""
+    first = {one.place: one.jumps[-1].after for one in timeline(records, space).places if one.jumps}
     return [
         record
         for record in records
         if record.role is Role.CONFIRM
-        and record.trial >= first
+        and record.trial >= first.get(record.place, 0)
         and (record.failure is None or record.failure.failure_class.blames_candidate)
     ]
 

@@ -10,6 +10,7 @@ from spectune.analysis.launch_noise import launch_noise
 from spectune.analysis.measurement import LevelMeasurement
 from spectune.bench.course import GiveUp, Highest
 from spectune.search.records import Role, Step, TrialRecord
+from spectune.search.timeline import as_in, timeline
 from spectune.search.values import keeps_bounds, measured_values
 from spectune.space import Objective, SearchSpace
 
@@ -20,7 +21,9 @@ best of many launches was also the luckiest."""
 
 def may_end(step: Step, space: SearchSpace, records: Sequence[TrialRecord]) -> Dominated | None:
     """Return what may end a launch early; None for baselines and finalists, which are measured in full."""
-    return Dominated(space, records) if step.role is Role.SEARCH and step.candidate.speculative else None
+    if step.role is not Role.SEARCH or not step.candidate.speculative:
+        return None
+    return Dominated(space, as_in(records, timeline(records, space), step.place))
 
 
 class Dominated:

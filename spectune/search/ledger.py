@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spectune.errors import SpectuneError
-from spectune.search.guided.evidence import evidence_from
+from spectune.search.guided.evidence import Evidence, evidence_from
 from spectune.search.records import Step, TrialRecord
 from spectune.search.values import (
     attributes,
@@ -131,6 +131,19 @@ def as_trials(records: Sequence[TrialRecord], space: SearchSpace) -> list[Frozen
             )
         )
     return trials
+
+
+def as_running(step: Step, space: SearchSpace) -> FrozenTrial:
+    """Return a launch that is being made as an Optuna trial; its evidence is what was launched, and nothing more."""
+    from optuna.trial import TrialState, create_trial
+
+    params = stored_params(step.candidate, searched(space))
+    return create_trial(
+        state=TrialState.RUNNING,
+        params=params,
+        distributions={p.name: distribution(p) for p in searched(space) if p.name in params},
+        user_attrs={**attributes(step.candidate, step.role.value), EVIDENCE: Evidence(step.candidate, None).dumps()},
+    )
 
 
 def _user_attributes(record: TrialRecord, space: SearchSpace) -> dict[str, Any]:

@@ -10,9 +10,10 @@ from spectune.analysis.comparison import Comparison
 from spectune.analysis.launch_noise import LaunchNoise
 from spectune.analysis.pareto import pareto_set
 from spectune.analysis.verdict import Judgement, judge
+from spectune.search.noise import noise_of
 from spectune.search.records import Role, TrialRecord
 from spectune.search.speeds import Speed, by_candidate, of_level, of_objective, speeds, together
-from spectune.search.timeline import Timeline, noise_of, timeline
+from spectune.search.timeline import Timeline, timeline
 from spectune.search.values import directions, keeps_bounds, measured_values, score
 from spectune.space import Candidate, SearchSpace
 
@@ -65,8 +66,8 @@ def weigh(records: Sequence[TrialRecord], space: SearchSpace) -> Evidence:
     confirmed = frozenset(r.candidate.candidate_id for r in usable if r.role is Role.CONFIRM)
 
     def judged(name: str, among: Sequence[TrialRecord], speed: Speed, level: str, noise: LaunchNoise) -> Judgement:
-        before = speeds(earlier, speed, level, space)
-        return judge(name, speeds(among, speed, level, space), noise, confirmed, before)
+        before = speeds(earlier, speed, level, space, line.doubts)
+        return judge(name, speeds(among, speed, level, space, line.doubts), noise, confirmed, before)
 
     name = space.objectives[0].name if len(space.objectives) == 1 else TOGETHER
     overall = judged(name, kept, together(space), space.objectives[0].level, line.noise)

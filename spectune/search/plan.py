@@ -1,10 +1,14 @@
-"""Which launch comes next, and when it is enough: a pure function of what has been launched so far."""
+"""Which launch comes next, and when it is enough: a pure function of what has been launched so far.
+
+A study may be made in several places at once. Each asks for itself, knowing what the others are making: no candidate is
+searched twice, every place begins with the reference, by which it is compared with the others, and the finalists are
+confirmed in all places together.
+"""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from spectune.search import baselines
@@ -13,7 +17,7 @@ from spectune.search.confirmation import Confirmation, confirmation
 from spectune.search.exclusions import excluded, learned
 from spectune.search.proposals import Proposer
 from spectune.search.records import Role, Status, Step, TrialRecord
-from spectune.search.timeline import Timeline, timeline
+from spectune.search.situation import Situation
 from spectune.space import SearchSpace
 
 if TYPE_CHECKING:
@@ -62,35 +66,58 @@ def next_step(
     """Return the launch to make now, or why the study ends.
 
     Args:
-        records: All finished launches, in order.
-        interrupted: Launches that were begun and never finished; they are made again first.
+        records: All finished launches, of all places, in order.
+        interrupted: Launches that were begun and never finished, and that nobody makes; they are made again first.
         space: The search space with its budget.
         proposer: Where new candidates come from.
+        running: Launches that other places are making now. They count as used budget; while there are any, a study
+            does not end, but a place may have nothing to do.
+        place: Which place asks; it makes no launch itself.
     """
-    again = interrupted[0] if interrupted else None
-    return (
-        _budget_over(records, space)
-        or again
-        or _retry(records)
-        or _baseline(records, proposer)
-        or _hopeless(records)
-        or _check(records, space, proposer)
-        or _search(records, space, proposer)
-        or _confirmation(records, space, proposer)
-        or _found(records, space, proposer)
-        or Stop(_exhausted(records, space, proposer), float(len(records)))
+    now = Situation(records, running, interrupted, place, space, proposer)
+    found = (
+        _budget_over(now)
+        or _first_here(now)
+        or _again(now)
+        or _retry(now)
+        or _baseline(now)
+        or _hopeless(now)
+        or _check(now)
+        or _search(now)
+        or _others_search(now)
+        or _confirmation(now)
+        or _found(now)
+        or Stop(_exhausted(now), float(len(records)))
     )
+    if isinstance(found, Stop) and running:
+        return Wait(f"{found.reason}; launches that others make are waited for")
+    return found
 
 
-def next_number(records: Sequence[TrialRecord]) -> int:
-    """Return the lowest number no finished launch has: a record that was taken away leaves a gap to fill."""
-    taken = {record.trial for record in records}
-    return next(number for number in itertools.count() if number not in taken)
+def _budget_over(now: Situation) -> Stop | None:
+    why = used_up(now.records, now.space, now.running)
+    return None if why is None else Stop(why)
 
 
-def _hopeless(records: Sequence[TrialRecord]) -> Stop | None:
+def _first_here(now: Situation) -> Step | Stop | None:
+    """Return the reference for a place that has not launched it: what else it measures would compare with nothing."""
+    known = baselines.reference(now.records)
+    made = [record for record in now.here if record.candidate == known and record.role is not Role.SEARCH]
+    if known is None or any(record.status is not Status.FAILED for record in made) or _search_over(now):
+        return None
+    if made and (_is_its_own(made[-1]) or len(made) > RETRIES):
+        return Stop(f"the reference does not run in {now.place}, so nothing can be compared: {_common_cause(made)}")
+    return now.step(Role.DRIFT, known, f"the reference in {now.place}, to compare it with the other places")
+
+
+def _again(now: Situation) -> Step | None:
+    """Return a launch that was interrupted, wherever it was begun."""
+    return replace(now.interrupted[0], place=now.place) if now.interrupted else None
+
+
+def _hopeless(now: Situation) -> Stop | None:
     """Return the end of a search in which every launch with speculation fails."""
-    failed = _failed_so_far(records)
+    failed = _failed_so_far(now.records)
     if len(failed) < HOPELESS_AFTER:
         return None
     return Stop(f"the first {len(failed)} candidates all failed: {_common_cause(failed)}", float(len(failed)))
@@ -105,96 +132,93 @@ def _failed_so_far(records: Sequence[TrialRecord]) -> list[TrialRecord]:
     return [record for record in searching if record.status is Status.FAILED]
 
 
-def _check(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> Step | None:
-    """Return the launch that shows what the machine does, when it is due."""
-    if _search_over(records, space, proposer):
+def _check(now: Situation) -> Step | None:
+    """Return the launch that shows what this place's machine does, when it is due."""
+    if _search_over(now):
         return None
-    known, why = baselines.reference(records), baselines.check(records, timeline(records, space))
-    return None if known is None or why is None else Step(next_number(records), Role.DRIFT, known, why)
+    known = baselines.reference(now.records)
+    why = None if known is None else baselines.check(now.here, known, now.line.at(now.place))
+    return None if known is None or why is None else now.step(Role.DRIFT, known, why)
 
 
-def _search(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> Step | None:
+def _search(now: Situation) -> Step | None:
     """Return the next new candidate, None once what remains is kept for confirmation."""
-    if _search_over(records, space, proposer):
+    if _search_over(now) or _enough(now) is not None:
         return None
-    line = timeline(records, space)
-    known = as_now(records, line)
-    if _enough(known, proposer) is not None:
-        return None
-    proposal = baselines.tuning(records, line, space, proposer) or proposer.propose(known)
-    return None if proposal is None else Step(next_number(records), Role.SEARCH, proposal.candidate, proposal.why)
+    proposal = baselines.tuning(now.records, now.line, now.space, now.proposer, now.running)
+    proposal = proposal or now.proposer.propose(now.comparable, now.running)
+    return None if proposal is None else now.step(Role.SEARCH, proposal.candidate, proposal.why)
 
 
-def _enough(records: Sequence[TrialRecord], proposer: Proposer) -> Outlook | None:
+def _others_search(now: Situation) -> Wait | None:
+    """Return a reason to wait before the finalists are chosen: one of them may be being measured."""
+    if not now.runs_elsewhere((Role.BASELINE, Role.SEARCH)):
+        return None
+    return Wait("the finalists are chosen when the launches of the search that others make are done")
+
+
+def _enough(now: Situation) -> Outlook | None:
     """Return what is left to find if that is too little for another launch."""
-    outlook = proposer.outlook(records)
+    outlook = now.proposer.outlook(now.comparable)
     return outlook if outlook is not None and outlook.enough else None
 
 
-def _found(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> Stop | None:
-    outlook = _enough(as_now(records, timeline(records, space)), proposer)
-    return None if outlook is None or _failed_so_far(records) else Stop(outlook.reason, outlook.chance)
+def _found(now: Situation) -> Stop | None:
+    outlook = _enough(now)
+    return None if outlook is None or _failed_so_far(now.records) else Stop(outlook.reason, outlook.chance)
 
 
-def as_now(records: Sequence[TrialRecord], line: Timeline) -> list[TrialRecord]:
-    """Return all launches, those that were measured as they would be on the machine as it is now."""
-    now = {record.trial: record for record in line.every}
-    return [now.get(record.trial, record) for record in records]
-
-
-def _exhausted(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> str:
-    state = _state(records, space, proposer)
+def _exhausted(now: Situation) -> str:
+    state = _state(now)
     if not state.contenders:
-        failed = _failed_so_far(records)
-        causes = [exclusion.words for exclusion in learned(records)]
+        failed = _failed_so_far(now.records)
+        causes = [exclusion.words for exclusion in learned(now.records)]
         causes += [f"{len(failed)} launches failed, mostly: {_common_cause(failed)}"] if failed and not causes else []
         lead = "no candidate with speculation was measured, so there is nothing to compare"
         return f"{lead}: {'; '.join(causes)}" if causes else lead
-    if state.next is None:
+    if state.settled:
         return f"{state.rounds} rounds of relaunching the best of both branches settled which is faster"
     return "every legal candidate has been launched"
 
 
-def _search_over(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> bool:
+def _search_over(now: Situation) -> bool:
     """Whether what remains of the budget is needed to confirm the finalists; a budget that is raised is searched on."""
-    begun = any(record.role is Role.CONFIRM for record in records)
-    needed = kept_for_confirmation(space) - (_state(records, space, proposer).done if begun else 0)
-    return needed > 0 and needed_from_now(records, space, needed)
+    begun = any(one.role is Role.CONFIRM for one in now.launches)
+    needed = kept_for_confirmation(now.space) - (_state(now).done if begun else 0)
+    return needed > 0 and needed_from_now(now.records, now.space, needed, now.running)
 
 
-def _budget_over(records: Sequence[TrialRecord], space: SearchSpace) -> Stop | None:
-    why = used_up(records, space)
-    return None if why is None else Stop(why)
-
-
-def _retry(records: Sequence[TrialRecord]) -> Step | None:
-    """Return the last launch once more if it failed through no fault of its candidate."""
-    if not records or records[-1].failure is None or _is_its_own(records[-1]):
+def _retry(now: Situation) -> Step | None:
+    """Return the last launch here once more if it failed through no fault of its candidate."""
+    if not now.here or now.here[-1].failure is None or _is_its_own(now.here[-1]):
         return None
-    last = records[-1]
-    tries = sum(r.candidate == last.candidate and r.role is last.role and r.failure is not None for r in records)
-    if tries > RETRIES:
+    last = now.here[-1]
+    tries = sum(r.candidate == last.candidate and r.role is last.role and r.failure is not None for r in now.records)
+    if tries > RETRIES or any(one.candidate == last.candidate for one in now.running):
         return None
     assert last.failure is not None
     why = f"again, since the failure was not the candidate's ({last.failure.failure_class})"
-    return Step(next_number(records), last.role, last.candidate, why)
+    return now.step(last.role, last.candidate, why)
 
 
-def _baseline(records: Sequence[TrialRecord], proposer: Proposer) -> Step | Stop | None:
-    """Return the launch without speculation that comes first: another one where the first of the file cannot run."""
-    if _measured(records, Role.BASELINE):
+def _baseline(now: Situation) -> Step | Stop | None:
+    """Return the launch without speculation that comes first: another one where the first of the file cannot run.
+
+    Places that begin at once all make it: each of them needs it anyway.
+    """
+    if any(one.role is Role.BASELINE and one.status is not Status.FAILED for one in now.records):
         return None
-    failed = [record for record in records if record.role is Role.BASELINE]
+    failed = [record for record in now.records if record.role is Role.BASELINE]
     if not failed:
-        why = "no speculation, the measure of everything else"
-        return Step(next_number(records), Role.BASELINE, proposer.baseline(), why)
+        return now.step(Role.BASELINE, now.proposer.baseline(), "no speculation, the measure of everything else")
     tried, ruled_out = {record.candidate for record in failed}, learned(failed)
-    others = (c for c in proposer.baselines() if c not in tried and excluded(c, ruled_out) is None)
+    begun = [step.candidate for step in now.running if step.role is Role.BASELINE]
+    others = (c for c in (*begun, *now.proposer.baselines()) if c not in tried and excluded(c, ruled_out) is None)
     another = next(others, None) if len(tried) < BASELINE_TRIES and _is_its_own(failed[-1]) else None
     if another is None:
         cause = _common_cause(failed)
         return Stop(f"there is nothing to compare with: {cause}", float(len(failed)), answered=False)
-    return Step(next_number(records), Role.BASELINE, another, f"no speculation, since trial {failed[-1].trial} failed")
+    return now.step(Role.BASELINE, another, f"no speculation, since trial {failed[-1].trial} failed")
 
 
 def _is_its_own(record: TrialRecord) -> bool:
@@ -202,22 +226,19 @@ def _is_its_own(record: TrialRecord) -> bool:
     return record.failure is not None and record.failure.failure_class.blames_candidate
 
 
-def _state(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> Confirmation:
-    return confirmation(records, space, kept_for_confirmation(space), proposer.standing)
+def _state(now: Situation) -> Confirmation:
+    kept = kept_for_confirmation(now.space)
+    return confirmation(now.records, now.space, kept, now.proposer.standing, running=now.running, place=now.place)
 
 
-def _confirmation(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> Step | None:
+def _confirmation(now: Situation) -> Step | None:
     """Return the next launch of the contenders in turns, None when they are settled or what was kept is used up."""
-    state = _state(records, space, proposer)
-    if state.next is None or state.done >= kept_for_confirmation(space):
+    state = _state(now)
+    if state.next is None or state.done >= kept_for_confirmation(now.space):
         return None
     what = "a finalist" if state.next.speculative else "the best without speculation"
     why = f"{what} once more, in turns (round {state.rounds + 1}), since the best of many is partly luck"
-    return Step(next_number(records), Role.CONFIRM, state.next, why)
-
-
-def _measured(records: Sequence[TrialRecord], role: Role) -> bool:
-    return any(record.role is role and record.status is not Status.FAILED for record in records)
+    return now.step(Role.CONFIRM, state.next, why)
 
 
 def _common_cause(failed: Sequence[TrialRecord]) -> str:

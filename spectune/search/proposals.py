@@ -17,7 +17,7 @@ from spectune.search.enumeration import legal_candidates
 from spectune.search.exclusions import Exclusion, excluded, learned
 from spectune.search.guided.evidence import evidence_of
 from spectune.search.openings import opening_assignments
-from spectune.search.records import TrialRecord
+from spectune.search.records import Launch, Step, TrialRecord
 from spectune.search.samplers import GUIDED, STARTUP_LAUNCHES, check_sampler, stock_sampler
 from spectune.search.warm_start import WarmStart
 from spectune.space import NUM_DRAFT_TOKENS, Candidate, SearchSpace
@@ -101,16 +101,24 @@ class Proposer:
             return None
         return candidate if self._listed(candidate) else None
 
-    def propose(self, records: Sequence[TrialRecord]) -> Proposal | None:
-        """Return the next candidate; None when every legal one has been launched."""
-        seen = {record.candidate.candidate_id for record in records}
+    def propose(self, records: Sequence[TrialRecord], running: Sequence[Step] = ()) -> Proposal | None:
+        """Return the next candidate; None when every legal one has been launched.
+
+        Args:
+            records: All finished launches.
+            running: Launches that are being made: none of them again, nor what would tell nothing beside them.
+        """
+        launches: Sequence[Launch] = (*records, *running)
+        seen = {one.candidate.candidate_id for one in launches}
         ruled_out = learned(records)
         for candidate in self._pending(records):
+            if candidate.candidate_id in seen:
+                continue
             return Proposal(
                 candidate, "the first launch of this algorithm and drafter, with a chain that tells most about it"
             )
-        drawn = self._drawn(records, seen, ruled_out)
-        return drawn if drawn is not None or self.sampler == GUIDED else self._any(seen, ruled_out, len(records))
+        drawn = self._drawn(records, running, seen, ruled_out)
+        return drawn if drawn is not None or self.sampler == GUIDED else self._any(seen, ruled_out, len(launches))
 
     def standing(self, records: Sequence[TrialRecord], candidate: Candidate) -> float | None:
         """Return what the guided search believes of a launched candidate, as mean log of the objectives.
@@ -154,11 +162,16 @@ class Proposer:
         return self._space.parameters[NUM_DRAFT_TOKENS].allows(tokens)
 
     def _drawn(
-        self, records: Sequence[TrialRecord], seen: AbstractSet[str], ruled_out: Sequence[Exclusion]
+        self,
+        records: Sequence[TrialRecord],
+        running: Sequence[Step],
+        seen: AbstractSet[str],
+        ruled_out: Sequence[Exclusion],
     ) -> Proposal | None:
         """Let the sampler draw until it draws something new."""
-        sampler = self._sampler(len(records))
-        study = memory_study(records, self._space, sampler)
+        launches = len(records) + len(running)
+        sampler = self._sampler(launches, beside_others=bool(running))
+        study = memory_study(records, self._space, sampler, running)
         for _ in range(DRAWS):
             drawn = suggested(study.ask(), self._space)
             if self.sampler == GUIDED and not getattr(sampler, "why", ""):  # nothing is left that is worth a launch
@@ -167,7 +180,7 @@ class Proposer:
             if candidate is None:
                 continue
             if self._new(candidate, seen, ruled_out):
-                return Proposal(candidate, getattr(sampler, "why", "") or self._why(len(records)))
+                return Proposal(candidate, getattr(sampler, "why", "") or self._why(launches))
             if self.sampler == GUIDED:
                 self._guide.refuse(candidate)
         return None
@@ -185,10 +198,10 @@ class Proposer:
             return f"drawn by the sampler {self.sampler} to learn the space"
         return f"most promising by the sampler {self.sampler}"
 
-    def _sampler(self, launches: int) -> BaseSampler:
+    def _sampler(self, launches: int, *, beside_others: bool) -> BaseSampler:
         # Seeded by how much is known, so that a resumed study goes on as the uninterrupted one would.
         if self.sampler != GUIDED:
-            return stock_sampler(self.sampler, self._space, seed=self._seed + launches)
+            return stock_sampler(self.sampler, self._space, seed=self._seed + launches, beside_others=beside_others)
         from spectune.search.guided.sampler import GuidedSampler
 
         return GuidedSampler(self._guide, seed=self._seed + launches)

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spectune.search.budget import HOUR_S, kept_for_confirmation, limit_s, most_launches, pace_s, spent_s
-from spectune.search.plan import as_now
+from spectune.search.budget import HOUR_S, kept_for_confirmation, left_s, most_launches, pace_s, spent_s
 from spectune.search.proposals import Proposer
 from spectune.search.records import Role, TrialRecord
 from spectune.search.samplers import GUIDED
+from spectune.search.situation import as_now
 from spectune.search.timeline import timeline
 from spectune.space import SearchSpace
 
@@ -107,7 +107,7 @@ def prospect(records: Sequence[TrialRecord], space: SearchSpace, proposer: Propo
     """
     known = as_now(records, timeline(records, space))
     pace = pace_s(records) if records else _guessed_launch_s(space)
-    by_time = (limit_s(space) - spent_s(records)) / pace
+    by_time = left_s(records, space) / pace
     most = min(most_launches(space), len(records) + max(0.0, by_time))
     launches = int(min(most, len(records) + _to_come(known, space, proposer)))
     hours = (spent_s(records) + (launches - len(records)) * pace) / HOUR_S

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from statistics import NormalDist
 
+from spectune.analysis.places import apart
 from spectune.search.records import TrialRecord
 from spectune.search.speeds import by_candidate
 from spectune.search.timeline import Timeline
@@ -45,8 +46,10 @@ def rivals(
     ranked = sorted(means, key=lambda candidate: -means[candidate])
 
     def chance(candidate: Candidate) -> float:
-        error = line.noise.relative_sd * math.sqrt(1 / len(kept[candidate]) + 1 / len(kept[ranked[0]]))
-        return NormalDist().cdf((means[candidate] - means[ranked[0]]) / error)
+        mine, best = kept[candidate], kept[ranked[0]]
+        noise = line.noise.relative_sd * math.sqrt(1 / len(mine) + 1 / len(best))
+        places = apart((record.place for record in mine), (record.place for record in best), line.doubts)
+        return NormalDist().cdf((means[candidate] - means[ranked[0]]) / math.hypot(noise, math.sqrt(places)))
 
     return [candidate for candidate in ranked if candidate is ranked[0] or chance(candidate) >= SMALL_CHANCE]
 

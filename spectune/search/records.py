@@ -218,6 +218,10 @@ class TrialRecord:
             raise SpectuneError(f"{source} is damaged ({type(error).__name__}: {error}); {REMEDY}") from None
 
 
+Launch = Step | TrialRecord
+"""One that is being made, or a finished one."""
+
+
 def _effective(content: Mapping[str, Any]) -> Effective:
     if not content:  # written before it was kept
         return Effective()

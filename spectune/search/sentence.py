@@ -9,7 +9,7 @@ from spectune.analysis.comparison import Comparison
 from spectune.search.outcome import TOGETHER, Evidence
 from spectune.search.records import Role, TrialRecord
 from spectune.search.speeds import by_candidate, together
-from spectune.search.timeline import causes
+from spectune.search.timeline import Timeline, causes
 from spectune.space import Candidate, SearchSpace
 
 
@@ -51,13 +51,27 @@ def words(evidence: Evidence, space: SearchSpace) -> list[str]:
         told += [part.words for part in verdict.parts]
     told += [seen] if (seen := _seen_before(evidence, space)) else []
     told.append(f"launch noise: {line.noise.source}")
-    told += [] if line.drift is None else [line.drift.words]
+    told += _places(line)
     for jump in line.jumps:
         known = causes(jump, evidence.line.every)
         told.append(f"{jump.words}; {'; '.join(known) if known else 'nothing is recorded that would explain it'}")
     for candidate in by_candidate(line.every):
         told = [text.replace(candidate.candidate_id, space.label(candidate)) for text in told]
     return told
+
+
+def _places(line: Timeline) -> Iterator[str]:
+    """Yield how fast each place is, where there are several, and how it drifted."""
+    for one in line.places:
+        lead = f"{one.place}: " if len(line.places) > 1 else ""
+        if one is not line.places[0]:
+            speed = line.factors[one.place].speed
+            yield (
+                f"{lead}{speed.est:.3f} × as fast as {line.places[0].place} ({speed.lo:.3f}–{speed.hi:.3f}); its "
+                "figures are brought to that speed, and finalists are compared within a place"
+            )
+        if one.drift is not None:
+            yield lead + one.drift.words
 
 
 def seen_in_search(candidate_id: str, evidence: Evidence, space: SearchSpace) -> float | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from spectune.analysis.comparison import LaunchSpeed
 from spectune.analysis.estimate import Estimate
@@ -12,6 +13,7 @@ from spectune.search.records import TrialRecord
 from spectune.search.values import figure
 from spectune.space import Candidate, Objective, SearchSpace, Value, is_speculative
 
+NONE: Mapping[str, float] = MappingProxyType({})
 Speed = Callable[[TrialRecord], Estimate | None]
 """Takes the figure of a launch as a speed: more is better. None where it was not measured."""
 
@@ -65,7 +67,13 @@ def of_throughput(name: str) -> Speed:
     return speed
 
 
-def speeds(records: Iterable[TrialRecord], speed: Speed, level: str, space: SearchSpace) -> list[LaunchSpeed]:
+def speeds(
+    records: Iterable[TrialRecord],
+    speed: Speed,
+    level: str,
+    space: SearchSpace,
+    doubts: Mapping[str, float] = NONE,
+) -> list[LaunchSpeed]:
     """Return every launch's speed with what a comparison needs beside it.
 
     Args:
@@ -73,6 +81,7 @@ def speeds(records: Iterable[TrialRecord], speed: Speed, level: str, space: Sear
         speed: What is compared.
         level: The level whose accept length stands beside it.
         space: The search space.
+        doubts: What is not known of each place, as the timeline has it.
     """
     found = []
     for record in records:
@@ -82,6 +91,7 @@ def speeds(records: Iterable[TrialRecord], speed: Speed, level: str, space: Sear
                 LaunchSpeed(
                     candidate.candidate_id, value, speculates=candidate.speculative,
                     accept_length=measured.accept_length.est, simplicity=simplicity(candidate, space),
+                    place=record.place, place_variance=doubts.get(record.place, 0.0),
                 )
             )  # fmt: skip
     return found

@@ -10,10 +10,10 @@ from spectune.analysis.comparison import LaunchSpeed, compare, mean_log
 from spectune.analysis.estimate import Estimate
 from spectune.analysis.verdict import TIE_MARGIN
 from spectune.errors import SpectuneError
+from spectune.search.noise import noise_of
 from spectune.search.outcome import Evidence
 from spectune.search.records import TrialRecord
 from spectune.search.speeds import by_candidate, of_level, speeds, system_values
-from spectune.search.timeline import noise_of
 from spectune.space import NUM_DRAFT_TOKENS, NUM_STEPS, Candidate, Level, SearchSpace
 
 _SHAPE = frozenset({NUM_STEPS, NUM_DRAFT_TOKENS})

@@ -24,7 +24,7 @@ from spectune.search.ledger import Ledger
 from spectune.search.plan import Stop, next_step
 from spectune.search.proposals import Proposer
 from spectune.search.prospect import progress, prospect
-from spectune.search.records import TrialRecord
+from spectune.search.records import Step, TrialRecord
 from spectune.search.room import room_for
 from spectune.search.samplers import GUIDED
 from spectune.search.siblings import remarks
@@ -98,7 +98,7 @@ async def run_study(
         # For the whole run, so that all launches of a study that begins here are made on the same GPUs.
         parallel = space.engine.parallel
         room = None if virtual else held.enter_context(await room_for(folder.root, engine, parallel, watcher.notes))
-        while not isinstance(step, Stop):
+        while isinstance(step, Step):
             watcher.launching(step)
             occasion = Occasion(len(records), spent_s(records) / 3600, folder.root)
             dominated = may_end(step, space, records)
@@ -120,6 +120,7 @@ async def run_study(
     finally:
         held.close()
         renderer.close()
+    assert isinstance(step, Stop), "nobody else runs anything that could be waited for"
     return Ended(records, step)
 
 

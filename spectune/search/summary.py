@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
+from spectune.analysis.drift import Drift
 from spectune.analysis.estimate import Estimate
 from spectune.search.beside import blamed
 from spectune.search.exclusions import learned
@@ -62,8 +63,9 @@ def summarise(
         "detectable_effect": effect if math.isfinite(effect) else None,
         "speedup": _confirmed(evidence, space),
         "noise": {"launch_sd": evidence.line.noise.relative_sd, "dof": evidence.line.noise.dof},
-        "drift": _drift(evidence.line),
+        "drift": _drift(evidence.line.places[0].drift) if evidence.line.places else None,
         "jumps": list(_jumps(evidence.line)),
+        "places": list(_places(evidence.line)),
         "recommended": None if best is None else _launch(best, space),
         "pareto": [record.trial for record in evidence.pareto],
         "baselines": [
@@ -104,11 +106,20 @@ def _confirmed(evidence: Evidence, space: SearchSpace) -> dict[str, Any] | None:
     }
 
 
-def _drift(line: Timeline) -> dict[str, Any] | None:
+def _places(line: Timeline) -> Iterable[dict[str, Any]]:
+    """Yield every place with its speed relative to the first, that of the reference."""
+    for one in line.places:
+        yield {
+            "place": one.place,
+            "launches": len(one.before) + len(one.launches),
+            "speed": line.factors[one.place].speed.to_json(),
+            "drift": _drift(one.drift),
+        }
+
+
+def _drift(drift: Drift | None) -> dict[str, Any] | None:
     """Return the change of all speeds in an hour, relative, and whether it was taken out of the figures."""
-    if line.drift is None:
-        return None
-    return {"per_hour": _relative(line.drift.per_hour).to_json(), "corrected": line.drift.shown}
+    return None if drift is None else {"per_hour": _relative(drift.per_hour).to_json(), "corrected": drift.shown}
 
 
 def _jumps(line: Timeline) -> Iterable[dict[str, Any]]:

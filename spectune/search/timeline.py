@@ -1,110 +1,102 @@
-"""The launches on the study's clock: drift taken out, and nothing compared across a jump of the machine."""
+"""The launches on the study's clock: drift taken out, and nothing compared across a jump of the machine.
+
+Every place has a clock, a drift and jumps of its own, and is brought to the speed of the place of reference: that of
+the first baseline.
+"""
 
 from __future__ import annotations
 
-import dataclasses
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
-from spectune.analysis.drift import Drift, Jump, Repeat, find_drift, find_jump, surprises
-from spectune.analysis.launch_noise import LaunchNoise, launch_noise
-from spectune.analysis.measurement import LevelMeasurement
+from spectune.analysis.drift import Jump
+from spectune.analysis.launch_noise import LaunchNoise, within_launch_variance
+from spectune.analysis.places import Factor, shrunk
+from spectune.search.noise import noise_of, shift_between
+from spectune.search.place_line import PlaceLine, place_line, study_hours
 from spectune.search.records import Role, TrialRecord
-from spectune.search.speeds import Speed, by_candidate, together
+from spectune.search.scaling import scaled
+from spectune.search.speeds import Speed, together
 from spectune.search.values import measured_values
 from spectune.space import SearchSpace
-
-_FASTER = ("decode_speed", "output_throughput")
-_SLOWER = ("cycle_ms", "inter_chunk_ms", "ttft_p50_ms", "ttft_p95_ms", "itl_p50_ms", "itl_p95_ms")
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """The launches that gave every objective, brought to the time of the last one.
+    """The launches that gave every objective, brought to the time of the last one and to the place of reference.
 
     Attributes:
-        launches: Those since the last jump: only they are compared.
+        launches: Those since the last jump of their place: only they are compared.
         before: Those before it, as fast as they would be now: they say what is worth a launch, and nothing else.
-        drift: Over the launches since the last jump; None where too few were made twice.
-        jumps: Jumps of the machine, the oldest first.
         noise: Of the objectives together, between launches.
-        surprised: Whether the last launch is so unlike its repeats that it is to be made again.
+        places: The clock of each place, that of the reference first; its figures are still its own.
+        factors: How fast each place is, by name, in the same order.
     """
 
     launches: tuple[TrialRecord, ...]
     before: tuple[TrialRecord, ...]
-    drift: Drift | None
-    jumps: tuple[Jump, ...]
     noise: LaunchNoise
-    surprised: bool
+    places: tuple[PlaceLine, ...]
+    factors: Mapping[str, Factor]
 
     @property
     def every(self) -> tuple[TrialRecord, ...]:
-        """All of them, in order."""
+        """All of them: those before a jump, then those since."""
         return self.before + self.launches
+
+    @property
+    def jumps(self) -> tuple[Jump, ...]:
+        """Jumps of all places, the oldest first."""
+        return tuple(sorted(itertools.chain(*(one.jumps for one in self.places)), key=lambda jump: jump.after))
+
+    @property
+    def doubts(self) -> Mapping[str, float]:
+        """Variance of ln of each place's factor."""
+        return {place: factor.variance for place, factor in self.factors.items()}
+
+    def at(self, place: str) -> PlaceLine:
+        """Return the clock of a place; an empty one where nothing was measured."""
+        return next((one for one in self.places if one.place == place), PlaceLine(place))
 
 
 def timeline(records: Sequence[TrialRecord], space: SearchSpace) -> Timeline:
     """Return the launches of a study as they can be compared.
 
-    Launches that were made to find something out by chance, those of the search, say nothing of drift, jumps or noise:
-    the best of them were lucky, and their repeats would look like a slower machine.
+    Launches that were made to find something out by chance, those of the search, say nothing of drift, jumps, places or
+    noise: the best of them were lucky, and their repeats would look like a slower machine.
 
     Args:
         records: All finished launches, in order.
         space: The search space.
     """
     speed, hours = together(space), study_hours(records)
-    since = [record for record in records if measured_values(record, space) is not None and speed(record) is not None]
+    usable = [record for record in records if measured_values(record, space) is not None and speed(record) is not None]
+    places = []
+    for place in _places(usable):
+        there, made = ([record for record in part if record.place == place] for part in (usable, records))
+        places.append(place_line(made, there, speed, hours))
+    since = [record for one in places for record in one.launches]
+    noise = noise_of(since, speed, fitted=sum(one.corrected for one in places))
+    factors = {one.place: _factor(since, places[0].place, one.place, speed, noise) for one in places}
+    launches: list[TrialRecord] = []
     before: list[TrialRecord] = []
-    jumps: list[Jump] = []
-    while (jump := find_jump(_repeats(since, speed, hours))) is not None:
-        before = [_scaled(record, math.exp(jump.change.est)) for record in before]
-        before += [_scaled(record, math.exp(jump.change.est)) for record in since if record.trial < jump.after]
-        since = [record for record in since if record.trial >= jump.after]
-        jumps.append(jump)
-    repeats = _repeats(since, speed, hours)
-    drift = find_drift(repeats)
-    corrected = drift is not None and drift.shown
-    doubts = [0.0] * len(since)
-    if drift is not None and corrected:
-        ages = [hours[since[-1].trial] - hours[record.trial] for record in since]
-        since = [_scaled(record, drift.factor(age)) for record, age in zip(since, ages, strict=True)]
-        doubts = [drift.doubt(age) for age in ages]
-    noise = noise_of(since, speed, fitted=int(corrected))
-    surprised = bool(repeats) and repeats[-1].trial == records[-1].trial and records[-1].role is Role.DRIFT
-    return Timeline(
-        launches=tuple(_scaled(record, 1.0, doubt) for record, doubt in zip(since, doubts, strict=True)),
-        before=tuple(before),
-        drift=drift,
-        jumps=tuple(jumps),
-        noise=noise,
-        surprised=surprised and surprises(repeats[-1], repeats[:-1], noise_of_all_but_last(since, speed)),
-    )
+    for one in places:
+        speedup = math.exp(-factors[one.place].log)
+        launches += [scaled(record, speedup, doubt) for record, doubt in zip(one.launches, one.doubts, strict=True)]
+        before += [scaled(record, speedup) for record in one.before]
+    order = {record.trial: number for number, record in enumerate(records)}
+    for part in (launches, before):
+        part.sort(key=lambda record: order[record.trial])
+    return Timeline(tuple(launches), tuple(before), noise, tuple(places), factors)
 
 
-def noise_of(records: Sequence[TrialRecord], speed: Speed, *, fitted: int = 0) -> LaunchNoise:
-    """Return how much this figure differs between launches of the same candidate, those of the search left out."""
-    groups = by_candidate(record for record in records if record.role is not Role.SEARCH)
-    return launch_noise(
-        ([value for record in group if (value := speed(record)) is not None] for group in groups.values()),
-        fitted=fitted,
-    )
-
-
-def noise_of_all_but_last(records: Sequence[TrialRecord], speed: Speed) -> float:
-    """Return the noise a surprise is measured by: it must not hide in the noise it makes."""
-    return noise_of(records[:-1], speed).relative_sd
-
-
-def study_hours(records: Sequence[TrialRecord]) -> dict[int, float]:
-    """Return the study clock in the middle of every launch, by its number: what was launched, not what passed."""
-    spent, hours = 0.0, {}
-    for record in records:
-        hours[record.trial] = (spent + record.seconds.total / 2.0) / 3600.0
-        spent += record.seconds.total
-    return hours
+def as_in(records: Sequence[TrialRecord], line: Timeline, place: str) -> list[TrialRecord]:
+    """Return the launches of all places as fast as they would have been in one of them."""
+    own = line.factors.get(place, Factor()).log
+    return [scaled(one, math.exp(own - line.factors.get(one.place, Factor()).log)) for one in records]
 
 
 def causes(jump: Jump, records: Sequence[TrialRecord]) -> list[str]:
@@ -113,26 +105,23 @@ def causes(jump: Jump, records: Sequence[TrialRecord]) -> list[str]:
     The one place where a jump meets the fingerprints that launches carry.
     """
     by_trial = {record.trial: record for record in records}
+    place = by_trial[jump.after].place if jump.after in by_trial else ""
     known = set(map(str, by_trial[jump.before].environment_changes)) if jump.before in by_trial else set()
-    between = [record for record in records if jump.before < record.trial <= jump.after]
+    between = [record for record in records if jump.before < record.trial <= jump.after and record.place == place]
     changes = [str(change) for record in between for change in record.environment_changes]
     return [change for change in dict.fromkeys(changes) if change not in known]
 
 
-def _repeats(records: Sequence[TrialRecord], speed: Speed, hours: dict[int, float]) -> list[Repeat]:
-    found = [(record, value) for record in records if record.role is not Role.SEARCH and (value := speed(record))]
-    return [Repeat(r.trial, r.candidate.candidate_id, hours[r.trial], math.log(value.est)) for r, value in found]
+def _places(records: Sequence[TrialRecord]) -> list[str]:
+    """Return the places of launches, that of the first baseline first."""
+    names = list(dict.fromkeys(record.place for record in records))
+    first = next((record.place for record in records if record.role is Role.BASELINE), names[0] if names else "")
+    return [first, *(name for name in names if name != first)] if names else []
 
 
-def _scaled(record: TrialRecord, factor: float, doubt: float = 0.0) -> TrialRecord:
-    """Return a launch as it would be on a machine that is `factor` times as fast, give or take a half-width of ln."""
-    if (factor, doubt) == (1.0, 0.0):
-        return record
-    return dataclasses.replace(record, levels=tuple(_level(level, factor, doubt) for level in record.levels))
-
-
-def _level(level: LevelMeasurement, factor: float, doubt: float) -> LevelMeasurement:
-    estimates = {name: getattr(level, name).scaled(factor).blurred(doubt) for name in _FASTER}
-    estimates["cycle_ms"] = level.cycle_ms.scaled(1.0 / factor).blurred(doubt)
-    times = {name: getattr(level, name) / factor for name in _SLOWER if name != "cycle_ms"}
-    return dataclasses.replace(level, **estimates, **times)
+def _factor(records: Sequence[TrialRecord], reference: str, place: str, speed: Speed, noise: LaunchNoise) -> Factor:
+    """Return how fast a place is, given what launches of the same candidate differ by anyway."""
+    if place == reference:
+        return Factor()
+    within = [within_launch_variance(value) for record in records if (value := speed(record)) is not None]
+    return shrunk(shift_between(records, reference, place, speed), noise.relative_sd**2 + fmean(within))

@@ -10,10 +10,11 @@ from search_samples import baseline, chain, record, space
 
 from spectune.machine import Difference
 from spectune.search.outcome import weigh
+from spectune.search.place_line import study_hours
 from spectune.search.plan import Stop
 from spectune.search.records import Role, TrialRecord
 from spectune.search.summary import summarise
-from spectune.search.timeline import causes, study_hours, timeline
+from spectune.search.timeline import causes, timeline
 from spectune.space import SearchSpace
 
 SPEED = space().text.replace("objectives: [{maximize: decode_speed, level: c1}, {minimize: ttft_p95_ms, level: c8}]",
@@ -43,8 +44,8 @@ def test_the_clock_counts_launches_not_breaks() -> None:
 def test_a_drift_is_taken_out_of_every_figure() -> None:
     records = study([0.99**n for n in range(12)])
     line = timeline(records, speed_only())
-    assert line.drift is not None
-    assert line.drift.shown
+    assert line.places[0].drift is not None
+    assert line.places[0].drift.shown
     speeds = [r.levels[0].decode_speed.est for r in line.launches if not r.candidate.speculative]
     assert speeds == pytest.approx([speeds[0]] * 6)
     assert line.launches[-1].levels[0].decode_speed.est == records[-1].levels[0].decode_speed.est
@@ -88,6 +89,6 @@ def test_a_jump_is_told_with_what_the_fingerprint_says_of_it() -> None:
 def test_launches_of_the_search_say_nothing_of_the_machine() -> None:
     lucky = [record(n, chain(3), 150.0 - 9.0 * n, role=Role.SEARCH) for n in range(6)]
     line = timeline([record(6, baseline()), *lucky], speed_only())
-    assert line.drift is None
+    assert line.places[0].drift is None
     assert line.jumps == ()
     assert "nothing was launched twice" in line.noise.source

@@ -12,9 +12,9 @@ from spectune.report.material import Material
 from spectune.report.plots import Axis, Dot, Key, Plot, Scale, Segment, Shape
 from spectune.report.sections.section import Section
 from spectune.report.wording import percent
+from spectune.search.place_line import study_hours
 from spectune.search.records import Role, TrialRecord
 from spectune.search.speeds import by_candidate, together
-from spectune.search.timeline import study_hours
 
 
 @dataclass(frozen=True)

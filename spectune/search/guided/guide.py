@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spectune.engines.protocol import Engine
+from spectune.search.guided.believing import believing
 from spectune.search.guided.bounds import out_of_reach
 from spectune.search.guided.chart import Chart
 from spectune.search.guided.choosing import Promise, at_the_front, contenders, drawn, promising, unsettled
@@ -62,32 +63,45 @@ class Guide:
         self._refused: set[int] = set()
         self._latest: dict[bool, tuple[tuple[Evidence, ...], Landscape]] = {}
 
-    def propose(self, evidence: Sequence[Evidence]) -> Advice | None:
-        """Return the next launch; None when every candidate has been launched, or cannot pay."""
-        untried = self._untried(evidence)
+    def propose(self, evidence: Sequence[Evidence], running: Sequence[Evidence] = ()) -> Advice | None:
+        """Return the next launch; None when every candidate has been launched, or cannot pay.
+
+        Args:
+            evidence: Of the finished launches.
+            running: Of those that are being made: they are believed to measure what is expected of them.
+        """
+        launched = (*evidence, *running)
+        untried = self._untried(launched)
         if not untried.any():
             return None
-        rng = np.random.default_rng([self._seed, len(evidence)])
+        rng = np.random.default_rng([self._seed, len(launched)])
         if not any(item.targets for item in evidence):
             return self._cautious(evidence, untried, rng)
         beliefs = self.beliefs(evidence)
         untried &= ~self._hopeless(self.dropped(evidence))
         if not untried.any():
             return None
-        known = (*self.lent(evidence), *evidence)
-        first = first_speculation(self.space, beliefs, evidence, untried) if self._borrowed else None
+        if begun := self._numbers(running):
+            beliefs = believing(beliefs, np.array(begun))
+        known = (*self.lent(evidence), *launched)
+        first = first_speculation(self.space, beliefs, launched, untried) if self._borrowed else None
         first = first or unheard(beliefs, evidence, untried) or first_tree(self.space, beliefs, known, untried)
         if first is not None:
             return replace(first, why=first.why + self._hint(evidence))
-        found = self._chosen(evidence, beliefs, untried, rng)
+        found = self._chosen(evidence, beliefs, untried, begun, rng)
         why = compared(self.space, beliefs, found.number, found.weights, better=found.better, sure=found.sure)
         return Advice(self.chart.table.candidate(found.number), why + self._hint(evidence))
 
     def _chosen(
-        self, evidence: Sequence[Evidence], beliefs: Landscape, untried: Booleans, rng: np.random.Generator
+        self,
+        evidence: Sequence[Evidence],
+        beliefs: Landscape,
+        untried: Booleans,
+        begun: Sequence[int],
+        rng: np.random.Generator,
     ) -> Promise:
         """Return what adds most to the mean of the objectives, to their front, or to the certainty that it is over."""
-        tried, known, forecasts = self._tried(evidence), tuple(evidence), self._forecasts(evidence)
+        tried, known, forecasts = [*self._tried(evidence), *begun], tuple(evidence), self._forecasts(evidence)
         found = promising(beliefs, untried, tried, np.full(beliefs.goals, 1.0 / beliefs.goals))
         if found.gain >= CLOSE and rng.random() < forecasts.exploring(known):
             return drawn(beliefs, untried, tried, rng)
@@ -193,7 +207,10 @@ class Guide:
         """Return the numbers of what was measured, within the bounds if anything was."""
         measured = [item for item in evidence if item.targets is not None]
         kept = [item for item in measured if self._keeps_bounds(item)]
-        numbers = [self.chart.table.number(item.candidate) for item in kept or measured]
+        return self._numbers(kept or measured)
+
+    def _numbers(self, evidence: Sequence[Evidence]) -> list[int]:
+        numbers = [self.chart.table.number(item.candidate) for item in evidence]
         return list(dict.fromkeys(number for number in numbers if number is not None))
 
     def _keeps_bounds(self, item: Evidence) -> bool:

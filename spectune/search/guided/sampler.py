@@ -68,7 +68,9 @@ class GuidedSampler(BaseSampler):
         trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
         if self._guide is not None:
             known = [Evidence.loads(e) for t in trials if (e := t.user_attrs.get(EVIDENCE)) is not None]
-            advice = self._guide.propose(known)
+            others = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+            running = [Evidence.loads(e) for t in others if (e := t.user_attrs.get(EVIDENCE)) is not None]
+            advice = self._guide.propose(known, running)
             self.why = "" if advice is None else advice.why
             return {} if advice is None else stored_params(advice.candidate, searched(self._guide.space))
         usable = [t for t in trials if np.isfinite(t.values).all() and search_space.keys() <= t.params.keys()]

@@ -1,0 +1,70 @@
+"""The confirmation in several places at once: each launches both of a pair, so that what places differ by cancels.
+
+In the first round every contender is launched once, somewhere, and each place takes one of both branches. Then every
+place launches the pair that goes on, again and again; it begins a pair only where both of it can still be made.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from spectune.search.records import Launch, Step, TrialRecord
+from spectune.space import Candidate
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Launches of the confirmation, by candidate and place.
+
+    Attributes:
+        counts: Those that are done or being made.
+    """
+
+    counts: Counter[tuple[Candidate, str]]
+
+    @classmethod
+    def of(cls, done: Sequence[TrialRecord], running: Sequence[Step]) -> Shared:
+        """Count launches."""
+        launches: Sequence[Launch] = (*done, *running)
+        return cls(Counter((one.candidate, one.place) for one in launches))
+
+    @property
+    def places(self) -> int:
+        """How many places take part."""
+        return len({where for _, where in self.counts})
+
+    def alone(self, place: str) -> bool:
+        """Whether nobody else takes part."""
+        return all(where == place for _, where in self.counts)
+
+    def made(self, candidate: Candidate, place: str | None = None) -> int:
+        """Return how often a candidate was launched, in one place or in all."""
+        return sum(n for (one, where), n in self.counts.items() if one == candidate and place in (None, where))
+
+    def first_round(self, contenders: Sequence[Candidate], place: str) -> Candidate | None:
+        """Return who is launched next here, while not all have been; None where the others are to be waited for."""
+        here = {flag: sum(self.made(c, place) for c in contenders if c.speculative is flag) for flag in (False, True)}
+        lacking = here[True] < here[False]
+        branch = [one for one in contenders if one.speculative is lacking]
+        missing = [one for one in contenders if not self.made(one)]
+        due = [one for one in branch if one in missing]
+        if not due and len(branch) == 1 and here[True] != here[False]:
+            due = branch  # it has no rival, so it goes on whatever comes out
+        return next(iter(due or missing), None)
+
+    def next_of_pair(self, pair: Sequence[Candidate], place: str, left: int) -> Candidate | None:
+        """Return which of the two that go on is launched next here; None where no pair can be begun.
+
+        Args:
+            pair: The best of both branches; a place begins with the first, and with the second every other time.
+            place: Who asks.
+            left: Launches that may still be begun.
+        """
+        here = [self.made(one, place) for one in pair]
+        if here[0] != here[1]:
+            return pair[0] if here[0] < here[1] else pair[1]
+        places = {where for _, where in self.counts} - {place}
+        owed = sum(abs(self.made(pair[0], where) - self.made(pair[1], where)) for where in places)
+        return pair[here[0] % 2] if left - owed >= len(pair) else None
