@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 def memory_study(
     records: Sequence[TrialRecord], space: SearchSpace, sampler: BaseSampler, running: Sequence[Step] = ()
 ) -> Study:
-    """Return a copy of the study in memory, in which draws that come to nothing leave no trace."""
+    """Return a copy of the study in memory, in which draws that come to nothing leave no trace.
+
+    What is being made is a running trial in it: TPE takes it for a bad one (constant liar), the Gaussian process for one
+    that measures what it expects, and the guided search likewise.
+    """
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)

@@ -170,7 +170,7 @@ class Proposer:
     ) -> Proposal | None:
         """Let the sampler draw until it draws something new."""
         launches = len(records) + len(running)
-        sampler = self._sampler(launches, beside_others=bool(running))
+        sampler = self._sampler(launches)
         study = memory_study(records, self._space, sampler, running)
         for _ in range(DRAWS):
             drawn = suggested(study.ask(), self._space)
@@ -198,10 +198,10 @@ class Proposer:
             return f"drawn by the sampler {self.sampler} to learn the space"
         return f"most promising by the sampler {self.sampler}"
 
-    def _sampler(self, launches: int, *, beside_others: bool) -> BaseSampler:
+    def _sampler(self, launches: int) -> BaseSampler:
         # Seeded by how much is known, so that a resumed study goes on as the uninterrupted one would.
         if self.sampler != GUIDED:
-            return stock_sampler(self.sampler, self._space, seed=self._seed + launches, beside_others=beside_others)
+            return stock_sampler(self.sampler, self._space, seed=self._seed + launches)
         from spectune.search.guided.sampler import GuidedSampler
 
         return GuidedSampler(self._guide, seed=self._seed + launches)

@@ -38,15 +38,13 @@ def check_sampler(name: str, *, learns: bool = False) -> None:
         raise SpectuneError(f"only the sampler {GUIDED} learns from an earlier study: drop --warm-start or '{name}'")
 
 
-def stock_sampler(name: str, space: SearchSpace, *, seed: int, beside_others: bool = False) -> BaseSampler:
+def stock_sampler(name: str, space: SearchSpace, *, seed: int) -> BaseSampler:
     """Return one of Optuna's samplers.
 
     Args:
         name: One of `SAMPLERS` but the guided one.
         space: What is searched.
         seed: Of its draws.
-        beside_others: Whether launches are being made that it must not come close to. TPE then takes them for bad ones
-            (constant liar); the Gaussian process does so by itself, and the others never look at one launch alone.
     """
     check_sampler(name)
     from optuna import exceptions, samplers
@@ -56,8 +54,7 @@ def stock_sampler(name: str, space: SearchSpace, *, seed: int, beside_others: bo
         match name:
             case "tpe":
                 return samplers.TPESampler(
-                    seed=seed, n_startup_trials=STARTUP_LAUNCHES, multivariate=True, group=True,
-                    constant_liar=beside_others,
+                    seed=seed, n_startup_trials=STARTUP_LAUNCHES, multivariate=True, group=True
                 )  # fmt: skip
             case "gp":
                 return samplers.GPSampler(seed=seed, n_startup_trials=STARTUP_LAUNCHES)
