@@ -21,8 +21,8 @@ def memory_study(
 ) -> Study:
     """Return a copy of the study in memory, in which draws that come to nothing leave no trace.
 
-    What is being made is a running trial in it: TPE takes it for a bad one (constant liar), the Gaussian process for one
-    that measures what it expects, and the guided search likewise.
+    What is being made is a running trial in it: TPE takes it for a bad one (constant liar), the Gaussian process and
+    the guided search for one that measures what they expect.
     """
     import optuna
 

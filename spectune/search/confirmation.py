@@ -39,7 +39,8 @@ class Confirmation:
         done: Launches that count, of contenders and since the last jump; those that are being made among them.
         rounds: Complete rounds among them.
         settled: Whether enough is known.
-        next: Who is launched next; None when it is settled, or when others have to be waited for.
+        next: Who is launched next; None when it is settled, or when others have to be waited for. A place completes
+            the pair it has begun.
     """
 
     contenders: tuple[Candidate, ...]
@@ -92,7 +93,7 @@ def confirmation(
     ahead = rounds + max(1, shared.places)
     done = sum(min(shared.made(one), ahead) for one in contenders)
     if settled:
-        following = None
+        following = None if shared.alone(place) else shared.lacking(alive, place)
     elif shared.alone(place):
         turn = alive if rounds % 2 == 0 else alive[::-1]
         following = next(one for one in turn if len(launches[one]) <= rounds)

@@ -178,6 +178,8 @@ def _exhausted(now: Situation) -> str:
         return f"{lead}: {'; '.join(causes)}" if causes else lead
     if state.settled:
         return f"{state.rounds} rounds of relaunching the best of both branches settled which is faster"
+    if state.next is None:
+        return "what is left of the budget is too little for another pair of launches in one place"
     return "every legal candidate has been launched"
 
 

@@ -62,9 +62,13 @@ class Shared:
             place: Who asks.
             left: Launches that may still be begun.
         """
-        here = [self.made(one, place) for one in pair]
-        if here[0] != here[1]:
-            return pair[0] if here[0] < here[1] else pair[1]
+        if (lacking := self.lacking(pair, place)) is not None:
+            return lacking
         places = {where for _, where in self.counts} - {place}
         owed = sum(abs(self.made(pair[0], where) - self.made(pair[1], where)) for where in places)
-        return pair[here[0] % 2] if left - owed >= len(pair) else None
+        return pair[self.made(pair[0], place) % 2] if left - owed >= len(pair) else None
+
+    def lacking(self, pair: Sequence[Candidate], place: str) -> Candidate | None:
+        """Return the one of the two that was launched less here; None where no pair is open."""
+        fewest, most = sorted(pair, key=lambda one: self.made(one, place))
+        return fewest if self.made(fewest, place) < self.made(most, place) else None

@@ -88,6 +88,7 @@ def record(
     total_s: float = 40.0,
     failure: FailureClass | None = None,
     suspect: Sequence[Mismatch] = (),
+    place: str = "",
 ) -> TrialRecord:
     levels = (level("c1", speed, accept), level("c8", speed / 2, accept, ttft_ms))
     status = Status.FAILED if failure else Status.SUSPECT if suspect else Status.OK
@@ -105,6 +106,7 @@ def record(
         failure=Failure(failure, f"it was {failure}", "the log's words") if failure else None,
         suspect=tuple(suspect),
         levels=() if failure else levels,
+        place=place,
     )
 
 

@@ -30,6 +30,7 @@ from spectune.serving import FailureClass
         record(3, chain(1), failure=FailureClass.MEMORY),
         record(4, chain(2), suspect=[Mismatch("page-size", 1, 64)]),
         record(9, chain(2), role=Role.CONFIRM),
+        record(10, chain(2), place="host-a/0-3"),
     ],
 )
 def test_a_record_reads_back_as_it_was(original: TrialRecord, tmp_path: Path) -> None:
@@ -238,3 +239,17 @@ def test_nothing_takes_the_place_of_what_is_no_file(tmp_path: Path) -> None:
             files.write_whole(path, "new")
     assert pipe.is_fifo()
     assert sorted(tmp_path.iterdir()) == [link, pipe]
+
+
+def test_a_launch_that_was_interrupted_knows_its_place_and_older_files_have_none(tmp_path: Path) -> None:
+    folder = StudyFolder(tmp_path)
+    begun = Step(2, Role.SEARCH, chain(4), "why not", "host-a")
+    started = folder.open_trial(begun) / "candidate.json"
+    assert folder.interrupted() == [begun]
+    content = files.read_json(started)
+    del content["place"]
+    files.write_json(started, content)
+    assert folder.interrupted() == [replace(begun, place="")]
+    older = record(1, chain(2), place="x").to_json()
+    del older["place"]
+    assert TrialRecord.from_json(older, "result.json").place == ""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from guided_world import TEXT, engine, launch, search, space, truth
 
 from spectune.analysis.measurement import LevelMeasurement
+from spectune.search.guided.believing import believing
 from spectune.search.guided.evidence import evidence_of
 from spectune.search.guided.guide import Guide
 from spectune.search.plan import Stop, next_step
@@ -154,3 +156,39 @@ def test_open_loops_are_searched_without_a_model_of_their_cycles() -> None:
 def _renamed(record: TrialRecord, at: SearchSpace) -> tuple[LevelMeasurement, ...]:
     names = at.workload.level_names
     return tuple(replace(level, level=name) for level, name in zip(record.levels, names, strict=True))
+
+
+def test_a_launch_that_runs_is_believed_to_measure_what_is_expected() -> None:
+    evidence = evidence_of(list(search(SPACE, 8)), SPACE)
+    guide = Guide(SPACE, engine(SPACE))
+    beliefs = guide.beliefs(evidence)
+    table = guide.chart.table
+    number = int(np.argmax(beliefs.score))
+    believed = believing(beliefs, np.array([number]))
+    assert believed.score == pytest.approx(beliefs.score)
+    some = np.arange(0, table.size, 7)
+    before, after = beliefs.deviations(some), believed.deviations(some)
+    assert (after <= before + 1e-9).all()
+    own = beliefs.deviations(np.array([number]))[0], believed.deviations(np.array([number]))[0]
+    noise = beliefs.residual.noise
+    assert own[1] == pytest.approx(own[0] * noise / math.hypot(own[0], noise), rel=1e-6)
+    process = believed.residual
+    codes, features = (
+        guide.chart.codes_at(np.array([number])),
+        beliefs.features[guide.chart.settings_at(np.array([number]))],
+    )
+    kernel = process.posterior(codes, features)
+    assert kernel.shape == (1, 1)
+    assert kernel[0, 0] == pytest.approx(own[1] ** 2, rel=1e-6)
+
+
+def test_places_that_ask_at_once_are_given_different_launches() -> None:
+    records = list(search(SPACE, 10))
+    proposer = Proposer(SPACE, engine(SPACE))
+    running: list[Step] = []
+    for place in range(4):
+        proposal = proposer.propose(records, running)
+        assert proposal is not None
+        running.append(Step(10 + place, Role.SEARCH, proposal.candidate, proposal.why, f"m{place}"))
+    assert len({step.candidate for step in running}) == 4
+    assert proposer.propose(records) == Proposer(SPACE, engine(SPACE)).propose(records)  # nothing of it is remembered
