@@ -9,8 +9,9 @@ of them make as many launches; a confirmation may still settle early, and so wal
 - by launch: the same, of the wall time over the number of launches;
 - score: true speed of what the study recommends over that of the best configuration there is;
 - found: true speed of the finalist with speculation over that of the best with speculation, whatever is recommended;
-- false: recommends speculation although it is truly below 0.99 × the best configuration without;
-- missed: says no_speculation although the best speculation is truly 1.05 × or more.
+- wrong: recommends speculation although it is truly below 0.99 × the best configuration without, or says
+  no_speculation although the best speculation is truly 1.05 × or more;
+- coverage: share of the 95 % intervals of the confirmed speedup that hold the true speedup of the same candidate.
 """
 
 from __future__ import annotations
@@ -124,6 +125,7 @@ class Row:
         found: True speed of its best speculation over that of the best one there is.
         decision: Its verdict.
         wrong: Whether the verdict is false, or misses a winner.
+        covered: Whether the interval of the confirmed speedup holds the true one; None without a confirmation.
     """
 
     seed: int
@@ -136,6 +138,7 @@ class Row:
     found: float
     decision: str
     wrong: bool
+    covered: bool | None
 
 
 def rows(laboratory: Laboratory, truth: Truth, seed: int) -> list[Row]:
@@ -155,7 +158,7 @@ def rows(laboratory: Laboratory, truth: Truth, seed: int) -> list[Row]:
         made.append(
             Row(
                 seed, crew, len(records), wall_s, ratio, ratio * first[1] / len(records), score, reached, said.decision,
-                said.false or said.missed,
+                said.false or said.missed, said.covered,
             )
         )  # fmt: skip
     return made
@@ -165,6 +168,7 @@ def summed(crew: str, made: Sequence[Row]) -> dict[str, Any]:
     """Return the figures of one crew over all seeds, the score beside that of one place."""
     own, one = ([row for row in made if row.crew == name] for name in (crew, next(iter(CREWS))))
     lost = [theirs.score - row.score for row, theirs in zip(own, one, strict=True)]
+    covered = [row.covered for row in own if row.covered is not None]
     error = statistics.stdev(lost) / math.sqrt(len(lost)) if len(lost) > 1 else 0.0
     return {
         "crew": crew,
@@ -176,6 +180,7 @@ def summed(crew: str, made: Sequence[Row]) -> dict[str, Any]:
         "score_lost": statistics.fmean(lost),
         "score_lost_error": error,
         "wrong": sum(row.wrong for row in own),
+        "coverage": statistics.fmean(covered) if covered else None,
         "decisions": Counter(row.decision for row in own),
     }
 
@@ -202,9 +207,11 @@ def main() -> None:
         sums = [summed(crew, made) for crew in CREWS]
         for mean in sums:
             said = ", ".join(f"{name} {n}" for name, n in mean["decisions"].items())
-            print(f"mean {mean['crew']:<22}{mean['launches']:>9.1f}{mean['ratio']:>7.3f}{mean['by_launch']:>10.3f}"
-                  f"{mean['score']:>8.4f}{mean['found']:>8.4f}  score lost {mean['score_lost']:.4f} ± "
-                  f"{mean['score_lost_error']:.4f}; wrong {mean['wrong']}; {said}")  # fmt: skip
+            print(
+                f"mean {mean['crew']:<22}{mean['launches']:>9.1f}{mean['ratio']:>7.3f}{mean['by_launch']:>10.3f}"
+                f"{mean['score']:>8.4f}{mean['found']:>8.4f}  score lost {mean['score_lost']:.4f} ± "
+                f"{mean['score_lost_error']:.4f}; wrong {mean['wrong']}; coverage {mean['coverage'] or 0:.0%}; {said}"
+            )
         told.append({"profile": laboratory.profile.name, "sums": sums, "rows": list(map(dataclasses.asdict, made))})
     if chosen.json is not None:
         chosen.json.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")

@@ -36,18 +36,27 @@ class Confirmation:
 
     Attributes:
         contenders: Those that began, baselines first; empty when a branch has none.
-        done: Launches that count, of contenders and since the last jump; those that are being made among them.
-        rounds: Complete rounds among them.
+        counted: Numbers of the launches that count, of contenders and since the last jump, in order.
+        begun: Launches of contenders that are being made.
+        rounds: Complete rounds among those that are done.
         settled: Whether enough is known.
         next: Who is launched next; None when it is settled, or when others have to be waited for. A place completes
             the pair it has begun.
+        needs: Launches that have to be left for that one to be worth making.
     """
 
     contenders: tuple[Candidate, ...]
-    done: int
+    counted: tuple[int, ...]
+    begun: int
     rounds: int
     settled: bool
     next: Candidate | None
+    needs: int = 1
+
+    @property
+    def done(self) -> int:
+        """How many launches count, those that are being made among them."""
+        return len(self.counted) + self.begun
 
 
 def confirmation(
@@ -80,28 +89,28 @@ def confirmation(
     ]
     contenders = tuple(itertools.chain(*branches))
     if not all(branches):
-        return Confirmation((), 0, 0, settled=True, next=None)
-    counted = _since_jump(records, space)
-    shared = Shared.of(counted, [step for step in running if step.role is Role.CONFIRM])
-    launches = {one: [r for r in counted if r.candidate == one] for one in contenders}
+        return Confirmation((), (), 0, 0, settled=True, next=None)
+    made = _since_jump(records, space)
+    begun = [step for step in running if step.role is Role.CONFIRM and step.candidate in contenders]
+    shared = Shared.of(made, begun)
+    launches = {one: [r for r in made if r.candidate == one] for one in contenders}
     alive, rounds, settled = contenders, 0, False
     while not settled and all(len(launches[one]) > rounds for one in alive):
         last = max(launches[one][rounds].trial for one in alive)
         until = [record for record in records if record.trial <= last]
         alive, rounds = _going_on(alive, until, space), rounds + 1
         settled = rounds >= FEWEST_ROUNDS and _settled(until, space)
-    ahead = rounds + max(1, shared.places)
-    done = sum(min(shared.made(one), ahead) for one in contenders)
-    if settled:
-        following = None if shared.alone(place) else shared.lacking(alive, place)
-    elif shared.alone(place):
+    ahead = rounds + max(1, len(shared.places))
+    counted = tuple(sorted(record.trial for group in launches.values() for record in group[:ahead]))
+    needs = 1
+    if shared.alone(place):
         turn = alive if rounds % 2 == 0 else alive[::-1]
-        following = next(one for one in turn if len(launches[one]) <= rounds)
+        following = None if settled else next(one for one in turn if len(launches[one]) <= rounds)
     elif len(alive) > len(branches):
         following = shared.first_round(contenders, place)
-    else:
-        following = shared.next_of_pair(alive, place, kept - done)
-    return Confirmation(contenders, done, rounds, settled, following)
+    elif (following := shared.lacking(alive, place)) is None and not settled:
+        following, needs = shared.opening(alive, place), len(alive) + shared.owed(alive)
+    return Confirmation(contenders, counted, len(begun), rounds, settled, following, needs)
 
 
 def _since_jump(records: Sequence[TrialRecord], space: SearchSpace) -> list[TrialRecord]:

@@ -178,7 +178,7 @@ def _exhausted(now: Situation) -> str:
         return f"{lead}: {'; '.join(causes)}" if causes else lead
     if state.settled:
         return f"{state.rounds} rounds of relaunching the best of both branches settled which is faster"
-    if state.next is None:
+    if state.needs > 1:
         return "what is left of the budget is too little for another pair of launches in one place"
     return "every legal candidate has been launched"
 
@@ -236,7 +236,7 @@ def _state(now: Situation) -> Confirmation:
 def _confirmation(now: Situation) -> Step | None:
     """Return the next launch of the contenders in turns, None when they are settled or what was kept is used up."""
     state = _state(now)
-    if state.next is None or state.done >= kept_for_confirmation(now.space):
+    if state.next is None or state.done + state.needs > kept_for_confirmation(now.space):
         return None
     what = "a finalist" if state.next.speculative else "the best without speculation"
     why = f"{what} once more, in turns (round {state.rounds + 1}), since the best of many is partly luck"

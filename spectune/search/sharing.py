@@ -31,13 +31,13 @@ class Shared:
         return cls(Counter((one.candidate, one.place) for one in launches))
 
     @property
-    def places(self) -> int:
-        """How many places take part."""
-        return len({where for _, where in self.counts})
+    def places(self) -> frozenset[str]:
+        """Those that take part."""
+        return frozenset(where for _, where in self.counts)
 
     def alone(self, place: str) -> bool:
         """Whether nobody else takes part."""
-        return all(where == place for _, where in self.counts)
+        return self.places <= {place}
 
     def made(self, candidate: Candidate, place: str | None = None) -> int:
         """Return how often a candidate was launched, in one place or in all."""
@@ -54,21 +54,15 @@ class Shared:
             due = branch  # it has no rival, so it goes on whatever comes out
         return next(iter(due or missing), None)
 
-    def next_of_pair(self, pair: Sequence[Candidate], place: str, left: int) -> Candidate | None:
-        """Return which of the two that go on is launched next here; None where no pair can be begun.
-
-        Args:
-            pair: The best of both branches; a place begins with the first, and with the second every other time.
-            place: Who asks.
-            left: Launches that may still be begun.
-        """
-        if (lacking := self.lacking(pair, place)) is not None:
-            return lacking
-        places = {where for _, where in self.counts} - {place}
-        owed = sum(abs(self.made(pair[0], where) - self.made(pair[1], where)) for where in places)
-        return pair[self.made(pair[0], place) % 2] if left - owed >= len(pair) else None
-
     def lacking(self, pair: Sequence[Candidate], place: str) -> Candidate | None:
         """Return the one of the two that was launched less here; None where no pair is open."""
         fewest, most = sorted(pair, key=lambda one: self.made(one, place))
         return fewest if self.made(fewest, place) < self.made(most, place) else None
+
+    def opening(self, pair: Sequence[Candidate], place: str) -> Candidate:
+        """Return which of the two begins the next pair here: the first, and every other time the second."""
+        return pair[self.made(pair[0], place) % len(pair)]
+
+    def owed(self, pair: Sequence[Candidate]) -> int:
+        """Return how many launches the pairs need that are open somewhere."""
+        return sum(abs(self.made(pair[0], where) - self.made(pair[1], where)) for where in self.places)

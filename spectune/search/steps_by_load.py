@@ -99,7 +99,7 @@ def _at(
     noise = noise_of(evidence.line.launches, speed)
     groups: dict[int, list[LaunchSpeed]] = {}
     for steps, launches in by_steps.items():
-        groups[steps] = speeds(launches, speed, level.name, space)
+        groups[steps] = speeds(launches, speed, level.name, space, evidence.line.doubts)
         if not groups[steps]:
             raise SpectuneError(f"{steps} steps were not measured at {level.name}, so its best is not known")
     top = max(map(mean_log, groups.values()))
