@@ -82,8 +82,7 @@ def confirmation(
     before = records[: len(records) - block]
     known = timeline(before, space)
     most = max(1, min(MOST_CONTENDERS, kept // LAUNCHES_EACH))
-    comparable = as_in(before, known, known.places[0].place if known.places else "")
-    believed = None if standing is None else partial(standing, comparable)
+    believed = None if standing is None else partial(standing, as_in(before, known, known.reference))
     branches = [
         rivals(known, space, speculative=speculative, believed=believed)[:most] for speculative in (False, True)
     ]

@@ -67,7 +67,7 @@ def _places(line: Timeline) -> Iterator[str]:
         if one is not line.places[0]:
             speed = line.factors[one.place].speed
             yield (
-                f"{lead}{speed.est:.3f} × as fast as {line.places[0].place} ({speed.lo:.3f}–{speed.hi:.3f}); its "
+                f"{lead}{speed.est:.3f} × as fast as {line.reference} ({speed.lo:.3f}–{speed.hi:.3f}); its "
                 "figures are brought to that speed, and finalists are compared within a place"
             )
         if one.drift is not None:

@@ -43,6 +43,11 @@ class Timeline:
     factors: Mapping[str, Factor]
 
     @property
+    def reference(self) -> str:
+        """The place that all figures are brought to."""
+        return self.places[0].place if self.places else ""
+
+    @property
     def every(self) -> tuple[TrialRecord, ...]:
         """All of them: those before a jump, then those since."""
         return self.before + self.launches

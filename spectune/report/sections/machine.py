@@ -15,6 +15,7 @@ from spectune.report.wording import percent
 from spectune.search.place_line import study_hours
 from spectune.search.records import Role, TrialRecord
 from spectune.search.speeds import by_candidate, together
+from spectune.search.timeline import as_in, timeline
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,13 @@ def _words(material: Material) -> Iterator[str]:
     drift, jumps, noise = (material.told[name] for name in ("drift", "jumps", "noise"))
     if noise["dof"]:
         yield f"Launches of one configuration differ by {noise['launch_sd']:.1%} (standard deviation)."
+    first, *others = material.told["places"] or [None]
+    for other in others:
+        est, lo, hi = other["speed"]
+        yield (
+            f"{other['place']} is {est:.2f} × as fast as {first['place']} ({lo:.2f}–{hi:.2f}): its figures are brought "
+            "to that speed, and finalists are compared within a place."
+        )
     if drift is not None:
         est, lo, hi = drift["per_hour"]
         change = "faster" if est > 0 else "slower"
@@ -66,7 +74,9 @@ def _words(material: Material) -> Iterator[str]:
 def _repeats(material: Material) -> Plot | None:
     """Return launches of the same configuration against their mean, over time."""
     speed, hours = together(material.space), study_hours(material.records)
-    repeated = [record for record in material.records if record.role is not Role.SEARCH and speed(record) is not None]
+    line = timeline(material.records, material.space)
+    records = as_in(material.records, line, line.reference)
+    repeated = [record for record in records if record.role is not Role.SEARCH and speed(record) is not None]
     groups = [group for group in by_candidate(repeated).values() if len(group) > 1]
     if not groups:
         return None
