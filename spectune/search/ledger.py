@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from spectune.errors import SpectuneError
 from spectune.search.guided.evidence import Evidence, evidence_from
 from spectune.search.records import Step, TrialRecord
+from spectune.search.storage_errors import reason
 from spectune.search.values import (
     attributes,
     directions,
@@ -70,10 +71,8 @@ class Ledger:
         try:
             yield
         except Exception as error:
-            cause = getattr(error.__cause__ or error, "orig", None) or error.__cause__ or error
-            reason = (str(cause).splitlines() or [type(cause).__name__])[0]
             raise SpectuneError(
-                f"cannot write {self._file}: {reason}; finished launches are kept: mend this and search again"
+                f"cannot write {self._file}: {reason(error)}; finished launches are kept: mend this and search again"
             ) from error
 
     def _up_to_date(self, records: Sequence[TrialRecord]) -> Study | None:
@@ -113,14 +112,22 @@ class Ledger:
         )
 
 
-def as_trials(records: Sequence[TrialRecord], space: SearchSpace) -> list[FrozenTrial]:
-    """Return the launches as finished Optuna trials, in order."""
+def as_trials(
+    records: Sequence[TrialRecord], space: SearchSpace, known: Sequence[TrialRecord] | None = None
+) -> list[FrozenTrial]:
+    """Return the launches as finished Optuna trials, in order.
+
+    Args:
+        records: The launches.
+        space: Their search space.
+        known: Launches that tell the worst values seen; by default these.
+    """
     from optuna.trial import create_trial
 
     trials = []
     for record in records:
         params = stored_params(record.candidate, searched(space))
-        values, constraints = values_and_constraints(record, space, records)
+        values, constraints = values_and_constraints(record, space, records if known is None else known)
         trials.append(
             create_trial(
                 values=values,

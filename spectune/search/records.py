@@ -57,6 +57,27 @@ class Step:
     why: str
     place: str = ""
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the content of `candidate.json`."""
+        return {
+            "schema": SCHEMA, "trial": self.trial, "role": self.role.value, "why": self.why, "place": self.place,
+            **self.candidate.to_json(),
+        }  # fmt: skip
+
+    @classmethod
+    def from_json(cls, content: Any, source: str) -> Step:
+        """Read what `to_json` wrote.
+
+        Raises:
+            SpectuneError: It was written by a newer spectune, or lacks something.
+        """
+        check_schema(content, source)
+        try:
+            number, role, candidate = _count(content["trial"]), Role(content["role"]), Candidate.from_json(content)
+            return cls(number, role, candidate, _words(content["why"]), _words(content.get("place", "")))
+        except (KeyError, TypeError, ValueError) as error:
+            raise SpectuneError(f"{source} is damaged ({type(error).__name__}: {error})") from None
+
 
 @dataclass(frozen=True)
 class Seconds:

@@ -48,20 +48,21 @@ class Room:
         self.release()
 
 
-async def room_for(study: Path, engine: Engine, parallel: int, notes: Says) -> Room:
+async def room_for(study: Path, engine: Engine, parallel: int, notes: Says, key: str = "") -> Room:
     """Wait until there is room for one more launch of a study on this machine, and take it.
 
     Args:
-        study: Its folder, by which its workers on this machine know that they work for the same.
+        study: Its folder.
         engine: What is launched.
         parallel: Launches that the space allows at once on one machine.
         notes: Told who is waited for, now and then.
+        key: By which its workers on this machine know that they work for the same; the folder by default.
 
     Raises:
         SpectuneError: There was none for too long, or there can be none.
     """
     name = StudyFolder(study).name
-    slot = await reserve_slot(_key(study), name, parallel, notes)
+    slot = await reserve_slot(key or os.path.realpath(study), name, parallel, notes)
     try:
         group = await reserve_gpus(engine.gpus_held, name, notes, variable=os.environ.get(GPUS))
     except BaseException:
@@ -75,7 +76,3 @@ async def room_for_launch(
 ) -> contextlib.AbstractContextManager[Room]:
     """Return the room that is held already and stays so, or take it until the launch is over; see `room_for`."""
     return await room_for(study, engine, parallel, notes) if held is None else contextlib.nullcontext(held)
-
-
-def _key(study: Path) -> str:
-    return os.path.realpath(study)

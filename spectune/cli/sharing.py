@@ -1,0 +1,109 @@
+"""`spectune search --storage` and `spectune worker`: many machines, one study."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+
+from spectune.cli.engines import provision
+from spectune.cli.opening import Asked, Shared
+from spectune.cli.searching import carry_out, check_engine, ready_engine, what_works
+from spectune.cli.terminal import PROGRESS
+from spectune.search import Book, Watcher, check_sampler, refuse_lender
+from spectune.search.folder import check_name
+from spectune.search.shared.book import SharedBook
+from spectune.search.shared.joining import (
+    Meeting,
+    begin_shared,
+    join_search,
+    refuse_other_engine,
+    refuse_other_space,
+    space_here,
+    take_up,
+)
+from spectune.search.shared.line import Line
+from spectune.search.shared.mirror import Mirror
+from spectune.search.shared.trials import SharedTrials
+from spectune.search.shared.worker import Worker
+from spectune.space import SearchSpace, load_space, parse_space
+
+
+def search_shared(asked: Asked, shared: Shared, *, study: str | None, torch_index: str | None, as_json: bool) -> int:
+    """Begin a shared study, or join the one that is there; returns the exit code.
+
+    Raises:
+        SpectuneError: For bad input, a database that cannot be used, or an environment that cannot run it.
+    """
+    check_sampler(asked.sampler, learns=asked.warm_start is not None)
+    space = asked.space()
+    name = check_name(study or space.name)
+    lender = asked.lender
+    if lender is not None:
+        refuse_lender(lender, space)
+    meeting = Meeting.at(shared.storage, name)
+    found = meeting.described()
+    if found is not None:
+        refuse_other_space(found, name, space)  # before minutes are spent on an installation
+    engine = ready_engine(space, torch_index=torch_index, hint=what_works(asked))
+    with _working(name) as worker:
+        if found is None:
+            told = begin_shared(
+                meeting, worker.folder, space, engine,
+                sampler=asked.sampler, takeover_s=shared.takeover_s, lender=lender,
+            )  # fmt: skip
+            found = meeting.require()
+        else:
+            told = join_search(meeting, found, worker.folder, space, engine, sampler=asked.sampler)
+        remark = refuse_other_engine(found, name, engine, allowed=shared.other_engine)
+        _say([*told, f"the study {name} is shared through {meeting.address.shown}: `spectune worker {name}` joins it"])
+        book = _book(meeting, worker, space, found.takeover_s, remark)
+        return carry_out(worker.folder, space, engine, sampler=asked.sampler, as_json=as_json, book=book)
+
+
+def run_worker(study: str, shared: Shared, *, space_file: str | None, torch_index: str | None, as_json: bool) -> int:
+    """Join a shared study until it ends; returns the exit code.
+
+    Raises:
+        SpectuneError: There is no such study, a database that cannot be used, or an environment that cannot run it.
+    """
+    meeting = Meeting.at(shared.storage, check_name(study))
+    found = meeting.require()
+    with _working(study) as worker:
+        asked = parse_space(found.resolved, worker.folder.resolved_file)
+        if asked.engine.runtime is not None:
+            provision(asked.engine.runtime, torch_index=torch_index)
+        beside = None if space_file is None else load_space(space_file)
+        space, engine = space_here(found, worker.folder, beside)
+        check_engine(space, engine)
+        remark = refuse_other_engine(found, study, engine, allowed=shared.other_engine)
+        _say([*take_up(found, worker.folder, engine), f"joining the study {study} as {worker.name}"])
+        book = _book(meeting, worker, space, found.takeover_s, remark)
+        return carry_out(worker.folder, space, engine, sampler=found.sampler, as_json=as_json, book=book)
+
+
+@contextlib.contextmanager
+def _working(study: str) -> Iterator[Worker]:
+    worker = Worker.of(study)
+    try:
+        yield worker
+    finally:
+        worker.lock.release()
+
+
+def _say(lines: Sequence[str]) -> None:
+    for line in lines:
+        PROGRESS.print(line, markup=False, soft_wrap=True)
+
+
+def _book(
+    meeting: Meeting, worker: Worker, space: SearchSpace, takeover_s: int, remark: str
+) -> Callable[[Watcher], Book]:
+    def opened(watcher: Watcher) -> Book:
+        trials = SharedTrials(meeting.storage, meeting.name, space, worker.name, takeover_s)
+        line = Line(meeting.address, watcher.notes)
+        return SharedBook(
+            trials, Mirror(worker.folder), line,
+            worker=worker.name, place=worker.place, notes=watcher.notes, remark=remark,
+        )  # fmt: skip
+
+    return opened
