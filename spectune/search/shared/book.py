@@ -107,8 +107,7 @@ class SharedBook:
         """Keep the record here, then send it, for as long as that takes."""
         if self._remark:
             record = replace(record, notes=(*record.notes, self._remark))
-        self._mirror.keep(record)
-        await self._send(record, self._claim)
+        await self._send(self._mirror.keep(record), self._claim)
         self._follow(await self._line.call(self._trials.entries))
 
     def close(self) -> None:

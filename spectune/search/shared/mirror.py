@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from spectune import files
 from spectune.errors import SpectuneError
 from spectune.search.canary import FILE as CANARY_FILE
@@ -34,10 +36,11 @@ class Mirror:
         """The records in the folder, by the numbers of their launches."""
         return self._kept
 
-    def keep(self, record: TrialRecord) -> None:
-        """Write a record of this worker's own; nothing is told of it before."""
+    def keep(self, record: TrialRecord) -> TrialRecord:
+        """Write a record of this worker's own; returns it as it is read back, so as every worker will have it."""
         self._folder.write_result(record)
-        self._kept[record.trial] = record
+        self._kept[record.trial] = TrialRecord.from_json(orjson.loads(files.json_bytes(record.to_json())), "a record")
+        return self._kept[record.trial]
 
     def attached(self, record: TrialRecord) -> dict[str, Any]:
         """Return the files of a launch that other workers need: the answers later ones are compared with."""
@@ -57,7 +60,7 @@ class Mirror:
             assert record is not None, "only finished launches count"
             mine = self._kept.get(record.trial)
             if mine is not record:
-                if mine is not None and written(mine) != written(record):
+                if mine is not None and mine != record:
                     self._set_aside(mine)
                     second.append(record.trial)
                     mine = None
@@ -82,11 +85,6 @@ class Mirror:
             source.rename(target)
         except OSError as error:
             raise SpectuneError(f"cannot move {source} to {target}: {error.strerror or error}") from None
-
-
-def written(record: TrialRecord) -> bytes:
-    """Return a record as it stands on disk: what two that are the same have in common."""
-    return files.json_bytes(record.to_json())
 
 
 def _free(path: Path) -> Path:
