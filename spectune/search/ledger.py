@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spectune.errors import SpectuneError
+from spectune.search.bulk_trials import insert_trials
 from spectune.search.guided.evidence import Evidence, evidence_from
 from spectune.search.records import Step, TrialRecord
 from spectune.search.storage_errors import reason
@@ -89,6 +90,8 @@ class Ledger:
         return study if agrees else None
 
     def _rebuilt(self, records: Sequence[TrialRecord]) -> Study:
+        from sqlalchemy.exc import SQLAlchemyError
+
         for leftover in self._file.parent.glob(self._file.name + "*"):
             with contextlib.suppress(OSError):
                 leftover.unlink()
@@ -96,15 +99,20 @@ class Ledger:
             study = self._open()
             with warnings.catch_warnings(action="ignore"):  # names are experimental in Optuna; only people read them
                 study.set_metric_names([objective.name for objective in self._space.objectives])
-            study.add_trials(as_trials(records, self._space))
+            trials = as_trials(records, self._space)
+            try:
+                insert_trials(self._storage, self._name, trials)
+            except (ValueError, SQLAlchemyError):  # tables of another Optuna
+                study.add_trials(trials)
         return study
 
     def _open(self) -> Study:
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)
+        self._storage = optuna.storages.RDBStorage(f"sqlite:///{self._file}")
         return optuna.create_study(
-            storage=f"sqlite:///{self._file}",
+            storage=self._storage,
             study_name=self._name,
             directions=directions(self._space),
             load_if_exists=True,

@@ -71,7 +71,7 @@ class Address:
         elif backend == "sqlite":
             if not url.database or url.database == ":memory:":
                 raise SpectuneError(f"{text!r} lives in one process and cannot be shared; name a file: sqlite:///FILE")
-            connection = dict(_SQLITE)
+            connection = {name: value for name, value in _SQLITE.items() if name not in url.query}
         else:
             raise SpectuneError(f"a storage must be {EXAMPLES}; {backend!r} is neither")
         shown = url.set(drivername=backend, query={}).render_as_string(hide_password=True)

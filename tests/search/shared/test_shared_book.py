@@ -1,0 +1,235 @@
+"""Workers of one study: claims, takeovers, outages, and the copies they keep."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from shared_samples import STUDY, Member, away, step, url
+
+from spectune.errors import SpectuneError
+from spectune.search.shared.mirror import SECOND
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "shared.db"
+
+
+async def until(condition: object, within_s: float = 30.0) -> None:
+    async with asyncio.timeout(within_s):
+        while not condition():  # type: ignore[operator]
+            await asyncio.sleep(0.02)
+
+
+def test_of_two_that_claim_one_launch_one_has_it(file: Path) -> None:
+    async def both() -> None:
+        a, b = Member(file, "a"), Member(file, "b")
+        async with a.book.claimed(step(0)) as first, b.book.claimed(step(0, place="b")) as second:
+            assert (first, second) == (True, False)
+            assert [s.trial for s in (await b.book.read()).running] == [0]
+            assert (await a.book.read()).running == (step(0),), "its own launch is under way too"
+        assert (await b.book.read()).running == ()
+
+    asyncio.run(both())
+
+
+def test_every_worker_has_every_record_once(file: Path) -> None:
+    async def three() -> None:
+        a, b = Member(file, "a"), Member(file, "b")
+        assert await a.make(step(0))
+        assert await b.make(step(1, place="b"), 150.0)
+        late = Member(file, "late")
+        for member in (a, b, late):
+            records = (await member.book.read()).records
+            assert [(r.trial, r.place) for r in records] == [(0, "a"), (1, "b")]
+            assert member.folder.records() == list(records)
+            assert member.told == []
+        assert not await late.make(step(1, place="late")), "what is finished cannot be claimed"
+
+    asyncio.run(three())
+
+
+def test_an_unfinished_launch_is_given_back_and_made_by_another(file: Path) -> None:
+    async def given_back() -> None:
+        a, b = Member(file, "a"), Member(file, "b")
+        with pytest.raises(KeyboardInterrupt):
+            async with a.book.claimed(step(1)):
+                raise KeyboardInterrupt
+        standing = await b.book.read()
+        assert (standing.running, standing.interrupted) == ((), (step(1),))
+        assert await b.make(step(1, place="b"))
+        assert (await b.book.read()).interrupted == ()
+
+    asyncio.run(given_back())
+
+
+def test_what_tells_of_one_machine_alone_is_made_again_there(file: Path) -> None:
+    async def left() -> None:
+        a, b = Member(file, "a"), Member(file, "b")
+        async with a.book.claimed(step(0)):
+            pass
+        assert (await b.book.read()).interrupted == ()
+        assert (await a.book.read()).interrupted == (step(0),)
+
+    asyncio.run(left())
+
+
+def test_a_worker_that_starts_again_gives_back_what_it_left_behind(file: Path) -> None:
+    async def again() -> None:
+        Member(file, "a").trials.claim(step(1))  # and then it was killed
+        b = Member(file, "b")
+        assert [s.trial for s in (await b.book.read()).running] == [1]
+        assert (await Member(file, "a").book.read()).interrupted == (step(1),)
+
+    asyncio.run(again())
+
+
+@pytest.mark.parametrize("silent_from", ["the start", "the first heartbeat"])
+def test_a_silent_worker_is_taken_over_and_the_first_record_counts(file: Path, silent_from: str) -> None:
+    async def silent() -> None:
+        a, b = Member(file, "a", takeover_s=2), Member(file, "b", takeover_s=2)
+        if silent_from == "the start":  # killed between its claim and its first heartbeat
+            a.trials.start = lambda number: None  # type: ignore[method-assign]
+        claim = a.trials.claim(step(1))
+        assert (await b.book.read()).interrupted == ()
+        while not (standing := await b.book.read()).interrupted:
+            await asyncio.sleep(0.2)
+        assert standing.running == ()
+        assert await b.make(step(1, place="b"), 150.0)
+        # The silent one was not dead after all.
+        a.book._claim = claim
+        await a.book.finish(a.made(step(1), 90.0))
+        assert [r.place for r in (await a.book.read()).records] == ["b"]
+        assert [r.place for r in a.folder.records()] == ["b"]
+        assert (a.folder.root / SECOND / "0001/result.json").exists()
+        assert any("finished by another worker first (b)" in line for line in a.told)
+        assert b.told == []
+
+    asyncio.run(silent())
+
+
+def test_a_record_that_comes_before_whoever_took_over_is_done_counts(file: Path) -> None:
+    async def late() -> None:
+        a, b = Member(file, "a", takeover_s=2), Member(file, "b", takeover_s=2)
+        claim = a.trials.claim(step(1))
+        while not (await b.book.read()).interrupted:
+            await asyncio.sleep(0.2)
+        async with b.book.claimed(step(1, place="b")) as mine:
+            assert mine
+            a.book._claim = claim
+            await a.book.finish(a.made(step(1), 90.0))
+            await b.book.finish(b.made(step(1, place="b"), 150.0))
+        for member in (a, b):
+            assert [r.place for r in member.folder.records()] == ["a"]
+        assert a.told == []
+        assert (b.folder.root / SECOND / "0001").exists()
+
+    asyncio.run(late())
+
+
+def test_a_beating_heart_keeps_a_launch(file: Path) -> None:
+    async def beating() -> None:
+        a, b = Member(file, "a", takeover_s=2), Member(file, "b", takeover_s=2)
+        async with a.book.claimed(step(1)) as mine:
+            assert mine
+            for _ in range(20):
+                await asyncio.sleep(0.2)
+                assert (await b.book.read()).interrupted == ()
+            await a.book.finish(a.made(step(1)))
+        assert [r.place for r in (await b.book.read()).records] == ["a"]
+
+    asyncio.run(beating())
+
+
+def test_a_database_that_is_away_costs_nothing(file: Path) -> None:
+    async def outage() -> None:
+        a, b = Member(file, "a"), Member(file, "b")
+        async with a.book.claimed(step(1)) as mine:
+            assert mine
+            with away(file):
+                finishing = asyncio.create_task(a.book.finish(a.made(step(1))))
+                await until(lambda: a.told)
+                assert [r.trial for r in a.folder.records()] == [1], "it is on disk before it is sent"
+                waiting = asyncio.create_task(b.book.read())
+                await until(lambda: b.told)
+            await finishing
+        assert [r.place for r in (await waiting).records] in ([], ["a"])
+        assert [r.place for r in (await b.book.read()).records] == ["a"]
+        assert [("does not answer" in line, "answers again" in line) for line in a.told] == [
+            (True, False),
+            (False, True),
+        ]
+
+    asyncio.run(outage())
+
+
+def test_a_claim_in_an_outage_is_no_claim_and_nothing_is_left_of_it(file: Path) -> None:
+    async def outage() -> None:
+        a = Member(file, "a")
+        with away(file):
+            async with a.book.claimed(step(1)) as mine:
+                assert not mine
+        assert (await a.book.read()).running == ()
+        assert await a.make(step(1))
+
+    asyncio.run(outage())
+
+
+def test_what_was_not_sent_is_sent_at_the_next_start(file: Path) -> None:
+    async def unsent() -> None:
+        a = Member(file, "a")
+        with away(file):
+            a.book._mirror.keep(a.made(step(1)))  # killed before the database was back
+        again = Member(file, "a")
+        assert [r.trial for r in (await again.book.read()).records] == [1]
+        assert again.told == ["sent 1 finished launches that only this machine had"]
+        assert [r.place for r in (await Member(file, "b").book.read()).records] == ["a"]
+
+    asyncio.run(unsent())
+
+
+def test_a_lost_database_is_filled_again_from_any_copy(file: Path) -> None:
+    async def lost() -> None:
+        a, b = Member(file, "a"), Member(file, "b")
+        await a.make(step(0))
+        await b.make(step(1, place="b"))
+        before = (await a.book.read()).records
+        for member in (a, b):
+            member.book.close()
+        file.unlink()
+        first, second = Member(file, "a"), Member(file, "b")
+        assert (await first.book.read()).records == before
+        assert (await second.book.read()).records == before
+        assert second.told == []
+        assert len(first.trials.entries()) == 2
+
+    asyncio.run(lost())
+
+
+def test_a_study_that_vanished_is_said_with_the_way_out(file: Path) -> None:
+    async def vanished() -> None:
+        a = Member(file, "a")
+        await a.make(step(0))
+        a.trials._storage.delete_study(a.trials._id)
+        with pytest.raises(SpectuneError, match=r"cannot be used any more.*search --storage"):
+            await a.book.read()
+
+    asyncio.run(vanished())
+
+
+def test_the_database_holds_one_optuna_trial_a_launch(file: Path) -> None:
+    import optuna
+
+    async def fill() -> None:
+        a = Member(file, "a")
+        await a.make(step(0))
+        await a.make(step(1), 150.0)
+
+    asyncio.run(fill())
+    trials = optuna.load_study(study_name=STUDY, storage=url(file)).get_trials()
+    assert [t.state.name for t in trials] == ["COMPLETE", "COMPLETE"]
+    assert trials[1].values == [150.0, 100.0]
+    assert trials[1].params["speculative-num-steps"] == 1
+    assert trials[1].constraints["launch"] == -1.0
