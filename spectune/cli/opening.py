@@ -27,14 +27,16 @@ class Shared:
         takeover_s: Seconds without a sign of life after which a worker's launch is made by others, where the study
             begins with this.
         other_engine: Whether this worker may have another engine than the study was begun with.
+        place: Where this worker's launches are made; the machine's name by default.
     """
 
     storage: str = field(repr=False)
     takeover_s: float
     other_engine: bool = False
+    place: str = ""
 
 
-def shared_by(storage: str | None, *, takeover: str = "10m", other_engine: bool) -> Shared | None:
+def shared_by(storage: str | None, *, takeover: str = "10m", other_engine: bool, place: str | None) -> Shared | None:
     """Return how a study is shared: by an option, or by the environment; None where it is not.
 
     What the environment says is taken out of it: no engine is to inherit a password.
@@ -50,16 +52,16 @@ def shared_by(storage: str | None, *, takeover: str = "10m", other_engine: bool)
         raise SpectuneError(f"--takeover-after: {error}") from None
     if takeover_s < SHORTEST_TAKEOVER_S:
         raise SpectuneError(f"--takeover-after must be at least {SHORTEST_TAKEOVER_S:g} s, but got {takeover}")
-    return Shared(url, takeover_s, other_engine) if url else None
+    return Shared(url, takeover_s, other_engine, place or "") if url else None
 
 
-def require_shared(storage: str | None, *, other_engine: bool) -> Shared:
+def require_shared(storage: str | None, *, other_engine: bool, place: str | None) -> Shared:
     """Return how a study is shared.
 
     Raises:
         SpectuneError: Neither an option nor the environment says it.
     """
-    shared = shared_by(storage, other_engine=other_engine)
+    shared = shared_by(storage, other_engine=other_engine, place=place)
     if shared is None:
         raise SpectuneError(f"a worker needs the database of its study: --storage URL, or ${STORAGE_VARIABLE}")
     return shared

@@ -51,6 +51,14 @@ Storage = Annotated[
 OtherEngine = Annotated[
     bool, typer.Option("--allow-other-engine", help="Join a shared study with another engine than it was begun with.")
 ]
+Place = Annotated[
+    str | None,
+    typer.Option(
+        "--place",
+        metavar="NAME",
+        help="With --storage: the machine the launches are made on, where its host name does not tell (Kubernetes).",
+    ),
+]
 StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="Name of a study in ./studies, or its folder.")]
 
 

@@ -45,7 +45,7 @@ def search_shared(asked: Asked, shared: Shared, *, study: str | None, torch_inde
     if found is not None:
         refuse_other_space(found, name, space)  # before minutes are spent on an installation
     engine = ready_engine(space, torch_index=torch_index, hint=what_works(asked))
-    with _working(name) as worker:
+    with _working(name, shared.place) as worker:
         if found is None:
             told = begin_shared(
                 meeting, worker.folder, space, engine,
@@ -68,7 +68,7 @@ def run_worker(study: str, shared: Shared, *, space_file: str | None, torch_inde
     """
     meeting = Meeting.at(shared.storage, check_name(study))
     found = meeting.require()
-    with _working(study) as worker:
+    with _working(study, shared.place) as worker:
         asked = parse_space(found.resolved, worker.folder.resolved_file)
         if asked.engine.runtime is not None:
             provision(asked.engine.runtime, torch_index=torch_index)
@@ -82,8 +82,8 @@ def run_worker(study: str, shared: Shared, *, space_file: str | None, torch_inde
 
 
 @contextlib.contextmanager
-def _working(study: str) -> Iterator[Worker]:
-    worker = Worker.of(study)
+def _working(study: str, place: str) -> Iterator[Worker]:
+    worker = Worker.of(study, place)
     try:
         yield worker
     finally:

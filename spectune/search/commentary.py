@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from spectune.search.beside import busy_remark
 from spectune.search.feed import PromptFeed
-from spectune.search.plan import Stop, Wait
+from spectune.search.plan import Wait
 from spectune.search.proposals import Proposer
 from spectune.search.prospect import Prospect, progress, prospect
 from spectune.search.records import Step, TrialRecord
@@ -68,11 +68,10 @@ class Remarks:
                 self._watcher.notes(f"[{record.trial}] {what}, on {record.place or 'another machine'}: {record.status}")
                 self._watcher.finished(record)
 
-    def waiting(self, step: Stop | Wait, running: Sequence[Step]) -> None:
+    def waiting(self, wait: Wait, running: Sequence[Step]) -> None:
         """Say what there is to wait for."""
         theirs = ", ".join(f"{other.trial} on {other.place or 'another machine'}" for other in running)
-        reason = step.reason if isinstance(step, Wait) else "nothing is left to launch until those under way are done"
-        said = f"waiting: {reason}" + (f" (under way: {theirs})" if theirs else "")
+        said = f"waiting: {wait.reason}" + (f" (under way: {theirs})" if theirs else "")
         if said != self._waiting:
             self._waiting = said
             self._watcher.notes(said)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from spectune.cli.program import EngineKind, JsonFlag, OtherEngine, Storage, TorchIndex, app
+from spectune.cli.program import EngineKind, JsonFlag, OtherEngine, Place, Storage, TorchIndex, app
 
 
 @app.command(short_help="Launch, measure and compare until there is an answer.")
@@ -56,6 +56,7 @@ def search(
         ),
     ] = "10m",
     other_engine: OtherEngine = False,
+    place: Place = None,
     torch_index: TorchIndex = None,
     json_output: JsonFlag = False,
 ) -> None:
@@ -74,7 +75,7 @@ def search(
         from spectune.cli.previewing import preview
 
         raise typer.Exit(preview(asked, as_json=json_output))
-    shared = shared_by(storage, takeover=takeover, other_engine=other_engine)
+    shared = shared_by(storage, takeover=takeover, other_engine=other_engine, place=place)
     if shared is not None:
         from spectune.cli.sharing import search_shared
 
@@ -93,6 +94,7 @@ def worker(
         typer.Option("--space", metavar="SPACE", help="The study's space file, where its prompts are files beside it."),
     ] = None,
     other_engine: OtherEngine = False,
+    place: Place = None,
     torch_index: TorchIndex = None,
     json_output: JsonFlag = False,
 ) -> None:
@@ -100,7 +102,7 @@ def worker(
     from spectune.cli.opening import require_shared
     from spectune.cli.sharing import run_worker
 
-    shared = require_shared(storage, other_engine=other_engine)
+    shared = require_shared(storage, other_engine=other_engine, place=place)
     raise typer.Exit(run_worker(study, shared, space_file=space, torch_index=torch_index, as_json=json_output))
 
 

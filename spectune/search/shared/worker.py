@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 import secrets
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from spectune.search.folder import StudyFolder
 WORKER_FILE = "worker.json"
 """Says of a study folder that it is a worker's copy of a shared study."""
 SCHEMA = 1
+_PLACE = re.compile(r"[A-Za-z0-9._:,-]{1,100}")
 MOST_WORKERS = 100  # that share a folder of studies
 
 
@@ -36,19 +38,25 @@ class Worker:
     place: str
 
     @classmethod
-    def of(cls, study: str) -> Worker:
+    def of(cls, study: str, place: str = "") -> Worker:
         """Take the study's folder here; the next one where another worker of the study has it.
 
+        Args:
+            study: Name of the shared study.
+            place: Where its launches are made; by default this machine, by its name.
+
         Raises:
-            SpectuneError: No folder can be written.
+            SpectuneError: No folder can be written, or the place cannot be shown as it is.
         """
+        if place and not _PLACE.fullmatch(place):
+            raise SpectuneError(f"a place is made of at most 100 letters, digits and .-_:, but got {place!r}")
         for number in range(1, MOST_WORKERS + 1):
             folder = StudyFolder.named(study if number == 1 else f"{study}.worker{number}")
             if number > 1 and folder.exists() and shared_study(folder) != study:
                 continue
             lock = folder.try_lock()
             if lock is not None:
-                return cls(folder, lock, _name(folder, study), platform.node())
+                return cls(folder, lock, _name(folder, study), place or platform.node())
         raise SpectuneError(f"{MOST_WORKERS} workers of the study {study} run here; start more in another folder")
 
 
