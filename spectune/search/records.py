@@ -157,7 +157,8 @@ class TrialRecord:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the content of `result.json`."""
+        """Return the content of `result.json`; the same for a record that was read from one."""
+        seconds = Seconds(**{name: round(value, 3) for name, value in asdict(self.seconds).items()})
         return {
             "schema": SCHEMA,
             "trial": self.trial,
@@ -176,7 +177,7 @@ class TrialRecord:
             "effective": asdict(self.effective),
             "notes": list(self.notes),
             "startup_s": round(self.seconds.startup, 3),
-            "seconds": {**{k: round(v, 3) for k, v in asdict(self.seconds).items()}, "own": round(self.seconds.own, 3)},
+            "seconds": {**asdict(seconds), "own": round(seconds.own, 3)},
             "command": {
                 "argv": list(self.command.argv),
                 "env": dict(self.command.env),
