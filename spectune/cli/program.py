@@ -33,6 +33,13 @@ class EngineKind(StrEnum):
     SIMULATED = "simulated"
 
 
+class ExecutorKind(StrEnum):
+    """What starts the workers of a shared study."""
+
+    LOCAL = "local"
+    SLURM = "slurm"
+
+
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for scripts instead of tables.")]
 TorchIndex = Annotated[
     str | None,

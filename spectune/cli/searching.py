@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from spectune.answer import deliver
 from spectune.cli.answer_table import print_answer
@@ -17,7 +18,7 @@ from spectune.engines.preflight import drafter_notes
 from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.errors import InputProblems, Problem, SpectuneError
 from spectune.search import (
-    Book,
+    Ended,
     StudyFolder,
     Watcher,
     check_sampler,
@@ -52,7 +53,10 @@ def run_search(asked: Asked, *, study: str | None, torch_index: str | None, as_j
     try:
         for line in open_study(folder, space, engine, lender):
             PROGRESS.print(line, markup=False)
-        return carry_out(folder, space, engine, sampler=asked.sampler, as_json=as_json)
+        return carry_out(
+            folder, space, lambda watcher: run_study(folder, space, engine, watcher, sampler=asked.sampler),
+            as_json=as_json,
+        )  # fmt: skip
     finally:
         lock.release()
 
@@ -89,18 +93,15 @@ def check_engine(space: SearchSpace, engine: SGLangEngine, *, hint: str = "") ->
 def carry_out(
     folder: StudyFolder,
     space: SearchSpace,
-    engine: SGLangEngine,
+    running: Callable[[Watcher], Coroutine[Any, Any, Ended]],
     *,
-    sampler: str,
     as_json: bool,
-    book: Callable[[Watcher], Book] | None = None,
 ) -> int:
     """Run a study that has been opened until it ends, and print its answer; returns the exit code."""
     watcher = LiveTable(space, PROGRESS) if PROGRESS.is_terminal else Lines(space, PROGRESS)
     watcher.resumed(folder.records())
     with watcher:
-        written = None if book is None else book(watcher)
-        ended = run_interruptible(run_study(folder, space, engine, watcher, sampler=sampler, book=written))
+        ended = run_interruptible(running(watcher))
     records = folder.records()
     answer = deliver(folder, space, records, ended.stop if ended else None) if records else None
     if ended is None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from typing import Any
 
+from spectune.cli.crewing import Crew
 from spectune.cli.engines import provision
 from spectune.cli.opening import Asked, Shared
 from spectune.cli.searching import carry_out, check_engine, ready_engine, what_works
 from spectune.cli.terminal import PROGRESS
-from spectune.search import Book, Watcher, check_sampler, refuse_lender
+from spectune.engines.protocol import Engine
+from spectune.search import Book, Ended, Watcher, check_sampler, refuse_lender, run_study
 from spectune.search.folder import check_name
 from spectune.search.shared.book import SharedBook
+from spectune.search.shared.following import Following
 from spectune.search.shared.joining import (
     Meeting,
     begin_shared,
@@ -28,8 +32,18 @@ from spectune.search.shared.worker import Worker
 from spectune.space import SearchSpace, load_space, parse_space
 
 
-def search_shared(asked: Asked, shared: Shared, *, study: str | None, torch_index: str | None, as_json: bool) -> int:
+def search_shared(
+    asked: Asked, shared: Shared, crew: Crew | None, *, study: str | None, torch_index: str | None, as_json: bool
+) -> int:
     """Begin a shared study, or join the one that is there; returns the exit code.
+
+    Args:
+        asked: What is to be searched.
+        shared: Where the workers meet.
+        crew: Workers to start and to follow; None to make launches here.
+        study: Its name; the space's by default.
+        torch_index: Where a runtime that has to be installed takes torch from.
+        as_json: Whether the answer is printed for scripts.
 
     Raises:
         SpectuneError: For bad input, a database that cannot be used, or an environment that cannot run it.
@@ -37,13 +51,14 @@ def search_shared(asked: Asked, shared: Shared, *, study: str | None, torch_inde
     check_sampler(asked.sampler, learns=asked.warm_start is not None)
     space = asked.space()
     name = check_name(study or space.name)
+    executor = None if crew is None else crew.executor(name, space)  # before minutes are spent on an installation
     lender = asked.lender
     if lender is not None:
         refuse_lender(lender, space)
     meeting = Meeting.at(shared.storage, name)
     found = meeting.described()
     if found is not None:
-        refuse_other_space(found, name, space)  # before minutes are spent on an installation
+        refuse_other_space(found, name, space)
     engine = ready_engine(space, torch_index=torch_index, hint=what_works(asked))
     with _working(name, shared.place) as worker:
         if found is None:
@@ -57,7 +72,17 @@ def search_shared(asked: Asked, shared: Shared, *, study: str | None, torch_inde
         remark = refuse_other_engine(found, name, engine, allowed=shared.other_engine)
         _say([*told, f"the study {name} is shared through {meeting.address.shown}: `spectune worker {name}` joins it"])
         book = _book(meeting, worker, space, found.takeover_s, remark)
-        return carry_out(worker.folder, space, engine, sampler=asked.sampler, as_json=as_json, book=book)
+        if crew is None or executor is None:
+            return carry_out(
+                worker.folder, space, _launching(worker, space, engine, book, asked.sampler), as_json=as_json
+            )
+        command = crew.command(name, shared, torch_index)
+
+        def following(watcher: Watcher) -> Coroutine[Any, Any, Ended]:
+            seen = Following(worker.folder, space, engine, watcher, book(watcher), sampler=asked.sampler)
+            return seen.run(executor, command, crew.workers)
+
+        return carry_out(worker.folder, space, following, as_json=as_json)
 
 
 def run_worker(study: str, shared: Shared, *, space_file: str | None, torch_index: str | None, as_json: bool) -> int:
@@ -78,7 +103,7 @@ def run_worker(study: str, shared: Shared, *, space_file: str | None, torch_inde
         remark = refuse_other_engine(found, study, engine, allowed=shared.other_engine)
         _say([*take_up(found, worker.folder, engine), f"joining the study {study} as {worker.name}"])
         book = _book(meeting, worker, space, found.takeover_s, remark)
-        return carry_out(worker.folder, space, engine, sampler=found.sampler, as_json=as_json, book=book)
+        return carry_out(worker.folder, space, _launching(worker, space, engine, book, found.sampler), as_json=as_json)
 
 
 @contextlib.contextmanager
@@ -93,6 +118,12 @@ def _working(study: str, place: str) -> Iterator[Worker]:
 def _say(lines: Sequence[str]) -> None:
     for line in lines:
         PROGRESS.print(line, markup=False, soft_wrap=True)
+
+
+def _launching(
+    worker: Worker, space: SearchSpace, engine: Engine, book: Callable[[Watcher], Book], sampler: str
+) -> Callable[[Watcher], Coroutine[Any, Any, Ended]]:
+    return lambda watcher: run_study(worker.folder, space, engine, watcher, sampler=sampler, book=book(watcher))
 
 
 def _book(

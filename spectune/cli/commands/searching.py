@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from spectune.cli.program import EngineKind, JsonFlag, OtherEngine, Place, Storage, TorchIndex, app
+from spectune.cli.program import EngineKind, ExecutorKind, JsonFlag, OtherEngine, Place, Storage, TorchIndex, app
 
 
 @app.command(short_help="Launch, measure and compare until there is an answer.")
@@ -57,6 +57,17 @@ def search(
     ] = "10m",
     other_engine: OtherEngine = False,
     place: Place = None,
+    executor: Annotated[
+        ExecutorKind | None,
+        typer.Option("--executor", help="With --storage: start workers on this machine or through Slurm, and follow."),
+    ] = None,
+    nodes: Annotated[
+        int | None, typer.Option("--nodes", min=1, help="With --executor: how many workers, each with its own engine.")
+    ] = None,
+    slurm: Annotated[
+        list[str] | None,
+        typer.Option("--slurm", metavar="KEY=VALUE", help="Repeatable; an option of sbatch, such as partition=gpu."),
+    ] = None,
     torch_index: TorchIndex = None,
     json_output: JsonFlag = False,
 ) -> None:
@@ -75,11 +86,15 @@ def search(
         from spectune.cli.previewing import preview
 
         raise typer.Exit(preview(asked, as_json=json_output))
+    from spectune.cli.crewing import crew_by
+
     shared = shared_by(storage, takeover=takeover, other_engine=other_engine, place=place)
+    crew = crew_by(executor, nodes=nodes, slurm=slurm or [], shared=shared)
     if shared is not None:
         from spectune.cli.sharing import search_shared
 
-        raise typer.Exit(search_shared(asked, shared, study=study, torch_index=torch_index, as_json=json_output))
+        done = search_shared(asked, shared, crew, study=study, torch_index=torch_index, as_json=json_output)
+        raise typer.Exit(done)
     from spectune.cli.searching import run_search
 
     raise typer.Exit(run_search(asked, study=study, torch_index=torch_index, as_json=json_output))
