@@ -52,7 +52,9 @@ class Started:
 
     def says(self, words: str, within_s: float = 60.0) -> bool:
         """Whether it prints something."""
-        return eventually(lambda: words in self.said or self.process.poll() is not None, within_s) and words in self.said
+        return (
+            eventually(lambda: words in self.said or self.process.poll() is not None, within_s) and words in self.said
+        )
 
     def ends(self, within_s: float = 120.0) -> int:
         """Wait for its end and return its exit code."""

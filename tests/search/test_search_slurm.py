@@ -49,9 +49,7 @@ def test_a_cancelled_search_leaves_no_job(tmp_path: Path, postgresql: PostgreSQL
     assert len(records(tmp_path)) < 40
 
 
-def test_a_job_that_slurm_refuses_is_told_in_one_sentence(
-    tmp_path: Path, postgresql: PostgreSQL, slurm: Slurm
-) -> None:
+def test_a_job_that_slurm_refuses_is_told_in_one_sentence(tmp_path: Path, postgresql: PostgreSQL, slurm: Slurm) -> None:
     space(tmp_path, trials=4)
     with Started(
         tmp_path, "search", "sim.yaml", "--executor", "slurm", "--nodes", "2", "--slurm", "partition=none-such",
