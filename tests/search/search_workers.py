@@ -50,13 +50,13 @@ class Started:
         """All it has printed."""
         return self._said.read_text()
 
-    def says(self, words: str, within_s: float = 60.0) -> bool:
+    def says(self, words: str, within_s: float = 120.0) -> bool:
         """Whether it prints something."""
         return (
             eventually(lambda: words in self.said or self.process.poll() is not None, within_s) and words in self.said
         )
 
-    def ends(self, within_s: float = 120.0) -> int:
+    def ends(self, within_s: float = 240.0) -> int:
         """Wait for its end and return its exit code."""
         return self.process.wait(within_s)
 

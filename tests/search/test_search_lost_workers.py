@@ -14,8 +14,9 @@ from private_postgresql import PASSWORD, PostgreSQL
 from search_workers import Started, records, space, written
 
 pytestmark = pytest.mark.services
-LAUNCHES = 7
+LAUNCHES = 9
 AWAY = "does not answer"
+PATIENCE_S = 120.0  # nothing is judged by it
 
 
 @pytest.fixture
@@ -45,10 +46,10 @@ def test_no_launch_is_lost_and_none_is_made_twice(tmp_path: Path, postgresql: Po
 
         killed, cut, other = join("killed", storage), join("cut", through), join("other", storage)
 
-        assert eventually(lambda: launching(killed)), killed.said
+        assert eventually(lambda: launching(killed), PATIENCE_S), killed.said
         killed.process.kill()
 
-        assert eventually(lambda: launching(cut)), cut.said
+        assert eventually(lambda: launching(cut), PATIENCE_S), cut.said
         forwarder.cut()
         assert cut.says(AWAY), cut.said
         forwarder.mend()

@@ -41,7 +41,7 @@ def test_two_workers_make_a_study_and_its_answer(tmp_path: Path, postgresql: Pos
 def test_a_cancelled_search_leaves_no_job(tmp_path: Path, postgresql: PostgreSQL, slurm: Slurm) -> None:
     space(tmp_path, trials=40)
     with search(tmp_path, postgresql.new_database("cancelled"), slurm) as started:
-        assert eventually(lambda: bool(slurm.jobs()) and bool(written(tmp_path))), started.said
+        assert eventually(lambda: bool(slurm.jobs()) and bool(written(tmp_path)), 120.0), started.said
         started.process.send_signal(signal.SIGINT)
         assert started.ends() == 130, started.said
     assert "the same command continues the study sim" in started.said
