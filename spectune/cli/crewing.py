@@ -43,6 +43,8 @@ class Crew:
         argv = [sys.executable, "-m", "spectune", "worker", study]
         if shared.other_engine:
             argv.append("--allow-other-engine")
+        if shared.place:
+            argv += ["--place", shared.place]
         if torch_index is not None:
             argv += ["--torch-index", torch_index]
         return WorkerCommand(argv, {STORAGE_VARIABLE: shared.storage})

@@ -9,7 +9,7 @@ from typing import Any
 from spectune.cli.crewing import Crew
 from spectune.cli.engines import provision
 from spectune.cli.opening import Asked, Shared
-from spectune.cli.searching import carry_out, check_engine, ready_engine, what_works
+from spectune.cli.searching import DONE, NO_ANSWER, carry_out, check_engine, ready_engine, what_works
 from spectune.cli.terminal import PROGRESS
 from spectune.engines.protocol import Engine
 from spectune.search import Book, Ended, Watcher, check_sampler, refuse_lender, run_study
@@ -86,7 +86,7 @@ def search_shared(
 
 
 def run_worker(study: str, shared: Shared, *, space_file: str | None, torch_index: str | None, as_json: bool) -> int:
-    """Join a shared study until it ends; returns the exit code.
+    """Join a shared study until it ends; returns the exit code, 0 also where the study ends without an answer.
 
     Raises:
         SpectuneError: There is no such study, a database that cannot be used, or an environment that cannot run it.
@@ -103,7 +103,8 @@ def run_worker(study: str, shared: Shared, *, space_file: str | None, torch_inde
         remark = refuse_other_engine(found, study, engine, allowed=shared.other_engine)
         _say([*take_up(found, worker.folder, engine), f"joining the study {study} as {worker.name}"])
         book = _book(meeting, worker, space, found.takeover_s, remark)
-        return carry_out(worker.folder, space, _launching(worker, space, engine, book, found.sampler), as_json=as_json)
+        done = carry_out(worker.folder, space, _launching(worker, space, engine, book, found.sampler), as_json=as_json)
+        return DONE if done == NO_ANSWER else done  # the study has ended: whoever starts workers need not start another
 
 
 @contextlib.contextmanager

@@ -53,7 +53,7 @@ class Following:
         standing = await self._book.read()
         gauge = Gauge(self._space, self._proposer, self._watcher, known=len(standing.records), virtual=self._virtual)
         gauge.begins(standing.records)
-        if (stop := self._stop(standing)) is not None:
+        if (stop := self._stop(standing, everywhere=True)) is not None:
             return Ended(standing.records, stop)
         try:
             await executor.start(command, count, self._folder.root / WORKERS)
@@ -72,21 +72,27 @@ class Following:
                 standing, since = now, time.monotonic()
                 remarks.elsewhere(standing.records)
                 gauge.goes_on(standing.records)
-                stop = self._stop(standing)
+                stop = self._stop(standing, everywhere=True)
             elif stop is None and all(worker.state.ended for worker in seen):
-                raise SpectuneError(self._all_gone(seen))
+                stop = self._stop(standing, everywhere=False)
+                if stop is None:
+                    raise SpectuneError(self._all_gone(seen))
             leaving = any(worker.state is State.RUNNING for worker in seen)
             if stop is not None and (not leaving or time.monotonic() - since > LEAVE_S):
                 return Ended(standing.records, stop)
             await asyncio.sleep(LOOK_S)
 
-    def _stop(self, standing: Standing) -> Stop | None:
-        """Return why the study has ended, as a worker sees it that has nothing left to launch in its place."""
+    def _stop(self, standing: Standing, *, everywhere: bool) -> Stop | None:
+        """Return why the study has ended: with nothing left to launch in any place, or at least in one of them.
+
+        A place whose last worker is lost has launches left that nobody makes.
+        """
         if standing.running or standing.interrupted:
             return None
         places = {record.place for record in standing.records} or {""}
-        steps = (next_step(standing.records, (), self._space, self._proposer, place=place) for place in sorted(places))
-        return next((step for step in steps if isinstance(step, Stop)), None)
+        steps = [next_step(standing.records, (), self._space, self._proposer, place=place) for place in sorted(places)]
+        stops = [step for step in steps if isinstance(step, Stop)]
+        return stops[0] if stops and (not everywhere or len(stops) == len(steps)) else None
 
     def _tell(self, seen: Sequence[WorkerSeen]) -> None:
         for number, worker in enumerate(seen, 1):
