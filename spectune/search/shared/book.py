@@ -110,10 +110,6 @@ class SharedBook:
         await self._send(self._mirror.keep(record), self._claim)
         self._follow(await self._line.call(self._trials.entries))
 
-    def close(self) -> None:
-        """End the connections."""
-        self._trials.close()
-
     async def _send_what_was_kept(self) -> None:
         """Send the records that only this folder has: of an outage, or from before the database was lost."""
         done = finished(await self._line.call(self._trials.entries))

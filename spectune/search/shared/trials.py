@@ -121,11 +121,6 @@ class SharedTrials:
         except _ended_meanwhile():
             self._storage.create_new_trial(self._id, result)
 
-    def close(self) -> None:
-        """End the connections."""
-        self._rdb.remove_session()
-        self._rdb.engine.dispose()
-
     def _fill(self, trial: int, result: FrozenTrial) -> None:
         for key, value in result.user_attrs.items():
             self._storage.set_trial_user_attr(trial, key, value)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from shared_samples import STUDY, Member, away, step, url
 
 from spectune.errors import SpectuneError
+from spectune.search import TrialRecord
+from spectune.search.book import Standing
 from spectune.search.shared.mirror import SECOND
 
 
@@ -17,10 +20,22 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "shared.db"
 
 
-async def until(condition: object, within_s: float = 30.0) -> None:
-    async with asyncio.timeout(within_s):
-        while not condition():  # type: ignore[operator]
-            await asyncio.sleep(0.02)
+async def told(member: Member) -> None:
+    for _ in range(1500):
+        if member.told:
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError("it says nothing")
+
+
+async def left_behind(member: Member) -> Standing:
+    """Return where the study stands as soon as this worker sees a launch that was left behind."""
+    for _ in range(150):
+        standing = await member.book.read()
+        if standing.interrupted:
+            return standing
+        await asyncio.sleep(0.2)
+    raise AssertionError("nothing was left behind")
 
 
 def test_of_two_that_claim_one_launch_one_has_it(file: Path) -> None:
@@ -94,9 +109,7 @@ def test_a_silent_worker_is_taken_over_and_the_first_record_counts(file: Path, s
             a.trials.start = lambda number: None  # type: ignore[method-assign]
         claim = a.trials.claim(step(1))
         assert (await b.book.read()).interrupted == ()
-        while not (standing := await b.book.read()).interrupted:
-            await asyncio.sleep(0.2)
-        assert standing.running == ()
+        assert (await left_behind(b)).running == ()
         assert await b.make(step(1, place="b"), 150.0)
         # The silent one was not dead after all.
         a.book._claim = claim
@@ -114,8 +127,7 @@ def test_a_record_that_comes_before_whoever_took_over_is_done_counts(file: Path)
     async def late() -> None:
         a, b = Member(file, "a", takeover_s=2), Member(file, "b", takeover_s=2)
         claim = a.trials.claim(step(1))
-        while not (await b.book.read()).interrupted:
-            await asyncio.sleep(0.2)
+        await left_behind(b)
         async with b.book.claimed(step(1, place="b")) as mine:
             assert mine
             a.book._claim = claim
@@ -150,10 +162,10 @@ def test_a_database_that_is_away_costs_nothing(file: Path) -> None:
             assert mine
             with away(file):
                 finishing = asyncio.create_task(a.book.finish(a.made(step(1))))
-                await until(lambda: a.told)
+                await told(a)
                 assert [r.trial for r in a.folder.records()] == [1], "it is on disk before it is sent"
                 waiting = asyncio.create_task(b.book.read())
-                await until(lambda: b.told)
+                await told(b)
             await finishing
         assert [r.place for r in (await waiting).records] in ([], ["a"])
         assert [r.place for r in (await b.book.read()).records] == ["a"]
@@ -191,20 +203,21 @@ def test_what_was_not_sent_is_sent_at_the_next_start(file: Path) -> None:
 
 
 def test_a_lost_database_is_filled_again_from_any_copy(file: Path) -> None:
-    async def lost() -> None:
+    async def found() -> Sequence[TrialRecord]:
         a, b = Member(file, "a"), Member(file, "b")
         await a.make(step(0))
         await b.make(step(1, place="b"))
-        before = (await a.book.read()).records
-        for member in (a, b):
-            member.book.close()
-        file.unlink()
+        return (await a.book.read()).records
+
+    async def lost() -> None:
         first, second = Member(file, "a"), Member(file, "b")
         assert (await first.book.read()).records == before
         assert (await second.book.read()).records == before
         assert second.told == []
         assert len(first.trials.entries()) == 2
 
+    before = asyncio.run(found())
+    file.unlink()
     asyncio.run(lost())
 
 
