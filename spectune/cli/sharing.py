@@ -17,7 +17,6 @@ from spectune.search.folder import check_name
 from spectune.search.shared.book import SharedBook
 from spectune.search.shared.following import Following
 from spectune.search.shared.joining import (
-    Meeting,
     begin_shared,
     join_search,
     refuse_other_engine,
@@ -26,8 +25,8 @@ from spectune.search.shared.joining import (
     take_up,
 )
 from spectune.search.shared.line import Line
+from spectune.search.shared.meeting import Meeting
 from spectune.search.shared.mirror import Mirror
-from spectune.search.shared.trials import SharedTrials
 from spectune.search.shared.worker import Worker
 from spectune.space import SearchSpace, load_space, parse_space
 
@@ -68,9 +67,10 @@ def search_shared(
             )  # fmt: skip
             found = meeting.require()
         else:
-            told = join_search(meeting, found, worker.folder, space, engine, sampler=asked.sampler)
+            told = join_search(meeting, found, worker.folder, space, engine, sampler=asked.sampler, lender=lender)
         remark = refuse_other_engine(found, name, engine, allowed=shared.other_engine)
         _say([*told, f"the study {name} is shared through {meeting.address.shown}: `spectune worker {name}` joins it"])
+        meeting.sign_on(worker, engine)
         book = _book(meeting, worker, space, found.takeover_s, remark)
         if crew is None or executor is None:
             return carry_out(
@@ -102,6 +102,7 @@ def run_worker(study: str, shared: Shared, *, space_file: str | None, torch_inde
         check_engine(space, engine)
         remark = refuse_other_engine(found, study, engine, allowed=shared.other_engine)
         _say([*take_up(found, worker.folder, engine), f"joining the study {study} as {worker.name}"])
+        meeting.sign_on(worker, engine)
         book = _book(meeting, worker, space, found.takeover_s, remark)
         done = carry_out(worker.folder, space, _launching(worker, space, engine, book, found.sampler), as_json=as_json)
         return DONE if done == NO_ANSWER else done  # the study has ended: whoever starts workers need not start another
@@ -131,7 +132,7 @@ def _book(
     meeting: Meeting, worker: Worker, space: SearchSpace, takeover_s: int, remark: str
 ) -> Callable[[Watcher], Book]:
     def opened(watcher: Watcher) -> Book:
-        trials = SharedTrials(meeting.storage, meeting.name, space, worker.name, takeover_s)
+        trials = meeting.trials(space, worker, takeover_s)
         line = Line(meeting.address, watcher.notes)
         return SharedBook(
             trials, Mirror(worker.folder), line,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-_PASSING = {"OperationalError", "InterfaceError", "InternalError", "TimeoutError", "DisconnectionError"}
+_PASSING = {"OperationalError", "InterfaceError", "TimeoutError", "DisconnectionError"}
 """Names of SQLAlchemy's errors that may be over when the database is back."""
+_LASTING = ("readonly", "read-only")
 
 
 def reason(error: BaseException) -> str:
@@ -15,4 +16,6 @@ def reason(error: BaseException) -> str:
 def is_passing(error: BaseException) -> bool:
     """Whether the database may only be out of reach, so that the same thing is worth trying again."""
     chain = [error, *([] if error.__cause__ is None else [error.__cause__])]
+    if any(words in reason(error) for words in _LASTING):
+        return False
     return any(type(link).__name__ in _PASSING or isinstance(link, OSError) for link in chain)

@@ -90,6 +90,7 @@ class SharedBook:
             self._claim = await self._line.once(partial(self._trials.claim, step))
         except Unanswered:
             self._claim = None  # whether it is claimed or not, `read` tidies up when the database is back
+            await asyncio.sleep(LOOK_S)
         if self._claim is None:
             yield False
             return

@@ -81,12 +81,12 @@ def find(storage: RDBStorage, address: Address, name: str) -> Description | None
     Raises:
         SpectuneError: It is another program's, or cannot be read.
     """
-    return _asked(address, lambda: _find(storage, address, name))
+    return asked(address, lambda: _find(storage, address, name))
 
 
 def names(storage: RDBStorage, address: Address) -> list[str]:
     """Return the names of the studies of spectune in a database."""
-    studies = _asked(address, storage.get_all_studies)
+    studies = asked(address, storage.get_all_studies)
     return sorted(study.study_name for study in studies if ATTRIBUTE in study.user_attrs)
 
 
@@ -96,7 +96,7 @@ def begin(storage: RDBStorage, address: Address, name: str, space: SearchSpace, 
     Raises:
         SpectuneError: The database cannot be written.
     """
-    return _asked(address, lambda: _begin(storage, address, name, space, described))
+    return asked(address, lambda: _begin(storage, address, name, space, described))
 
 
 def change(storage: RDBStorage, address: Address, name: str, described: Description) -> None:
@@ -105,7 +105,7 @@ def change(storage: RDBStorage, address: Address, name: str, described: Descript
     Raises:
         SpectuneError: The database cannot be written.
     """
-    _asked(
+    asked(
         address,
         lambda: storage.set_study_user_attr(storage.get_study_id_from_name(name), ATTRIBUTE, described.to_json()),
     )
@@ -144,7 +144,12 @@ def _begin(storage: RDBStorage, address: Address, name: str, space: SearchSpace,
     return described
 
 
-def _asked(address: Address, work: Callable[[], T]) -> T:
+def asked(address: Address, work: Callable[[], T]) -> T:
+    """Return what a database says, at once or not at all.
+
+    Raises:
+        SpectuneError: It does not, in its own words without secrets.
+    """
     try:
         return work()
     except SpectuneError:

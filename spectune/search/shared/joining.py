@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from spectune import __version__, files
 from spectune.engines.protocol import Engine
@@ -15,59 +14,10 @@ from spectune.search.beginning import open_study
 from spectune.search.checking import study_engine, with_prompts
 from spectune.search.folder import StudyFolder
 from spectune.search.migration import changes
-from spectune.search.shared.description import Description, begin, change, find, names
-from spectune.search.shared.storage import Address, open_storage
-from spectune.search.warm_start import WARM_START
+from spectune.search.shared.description import Description, begin, change
+from spectune.search.shared.meeting import Meeting
+from spectune.search.warm_start import WARM_START, WarmStart
 from spectune.space import SearchSpace, parse_space
-
-if TYPE_CHECKING:
-    from optuna.storages import RDBStorage
-
-DEFAULT_TAKEOVER_S = 600.0
-
-
-@dataclass(frozen=True)
-class Meeting:
-    """A database, and the name of the study in it.
-
-    Attributes:
-        address: Where the database is.
-        storage: The connection.
-        name: Of the study.
-    """
-
-    address: Address
-    storage: RDBStorage
-    name: str
-
-    @classmethod
-    def at(cls, url: str, name: str) -> Meeting:
-        """Connect.
-
-        Raises:
-            SpectuneError: The URL is wrong, or the database cannot be used.
-        """
-        address = Address.of(url)
-        return cls(address, open_storage(address), name)
-
-    def described(self) -> Description | None:
-        """Return what the study says of itself; None where it has not begun."""
-        return find(self.storage, self.address, self.name)
-
-    def require(self) -> Description:
-        """Return what the study says of itself.
-
-        Raises:
-            SpectuneError: It has not begun; naming those that have.
-        """
-        found = self.described()
-        if found is None:
-            known = ", ".join(names(self.storage, self.address)) or "none yet"
-            raise SpectuneError(
-                f"there is no study {self.name} in {self.address.shown} (studies there: {known}); "
-                "`spectune search SPACE --storage URL` begins one"
-            )
-        return found
 
 
 def refuse_other_space(found: Description, name: str, space: SearchSpace) -> None:
@@ -148,7 +98,14 @@ def begin_shared(
 
 
 def join_search(
-    meeting: Meeting, found: Description, folder: StudyFolder, space: SearchSpace, engine: Engine, *, sampler: str
+    meeting: Meeting,
+    found: Description,
+    folder: StudyFolder,
+    space: SearchSpace,
+    engine: Engine,
+    *,
+    sampler: str,
+    lender: StudyFolder | None,
 ) -> list[str]:
     """Join a study with the command that could have begun it.
 
@@ -163,6 +120,10 @@ def join_search(
             f"the shared study {meeting.name} was begun with --sampler {found.sampler}, so {sampler} cannot join it"
         )
     told = take_up(found, folder, engine)
+    lent = WarmStart.of(folder)
+    if lender is not None and (lent is None or lent.study != lender.name):
+        began = "without one" if lent is None else f"from {lent.study}"
+        raise SpectuneError(f"--warm-start {lender.name}: the shared study {meeting.name} has begun, {began}")
     theirs = parse_space(found.resolved, Path(meeting.name))
     if theirs.budget != space.budget:
         remarks = [line for line in found.resolved.splitlines() if line.startswith("#")]

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from pathlib import Path
 
 import pytest
-from shared_samples import STUDY, Member, described, space, url
+from filelock import FileLock
+from shared_samples import STUDY, Member, described, engine, space, step, url
 
 from spectune.errors import SpectuneError
+from spectune.search import StudyFolder
 from spectune.search.shared.description import Description, begin, find
-from spectune.search.shared.joining import Meeting, refuse_other_space
+from spectune.search.shared.joining import refuse_other_space
+from spectune.search.shared.line import Line
+from spectune.search.shared.meeting import Meeting
 from spectune.search.shared.storage import Address, open_storage
+from spectune.search.shared.trials import SharedTrials
+from spectune.search.shared.worker import Worker
 
 SECRET = "pa55{0}w%40rd"
 
@@ -126,3 +133,22 @@ def test_a_description_that_cannot_be_used(content: object, words: str) -> None:
 
 def test_a_description_is_read_back() -> None:
     assert Description.from_json(described().to_json(), "the study small") == described()
+
+
+def test_who_may_only_read_learns_it_before_anything_is_launched(tmp_path: Path) -> None:
+    Member(tmp_path / "shared.db", "a")
+    worker = Worker(StudyFolder(tmp_path / "b"), FileLock(tmp_path / "lock"), "b", "here")
+    meeting = Meeting.at(f"sqlite:///file:{tmp_path}/shared.db?mode=ro&uri=true", STUDY)
+    assert meeting.require() == described()
+    with pytest.raises(SpectuneError, match="readonly database"):
+        meeting.sign_on(worker, engine())
+
+
+def test_a_database_that_became_read_only_is_not_waited_for(tmp_path: Path) -> None:
+    a = Member(tmp_path / "shared.db", "a")
+    reader = Meeting.at(f"sqlite:///file:{tmp_path}/shared.db?mode=ro&uri=true", STUDY)
+    line = Line(reader.address, a.told.append)
+    beat = SharedTrials(reader.storage, STUDY, space(), "a", 60)
+    with pytest.raises(SpectuneError, match=r"readonly database; finished launches are kept"):
+        asyncio.run(line.call(lambda: beat.claim(step(0))))
+    assert a.told == []

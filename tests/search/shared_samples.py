@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parents[1]))
-
-from search_samples import baseline, chain, record, space
+from search_samples import baseline, chain, engine, record, space
 
 from spectune.search import Role, Step, StudyFolder, TrialRecord
 from spectune.search.shared.book import SharedBook
@@ -21,6 +18,7 @@ from spectune.search.shared.mirror import Mirror
 from spectune.search.shared.storage import Address, open_storage
 from spectune.search.shared.trials import SharedTrials
 
+__all__ = ["STUDY", "Member", "away", "described", "engine", "record", "space", "step", "url"]
 STUDY = "small"
 
 
