@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import platform
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from shared_samples import STUDY, Member, away, step, url
 
+from spectune import files
 from spectune.errors import SpectuneError
-from spectune.search import TrialRecord
+from spectune.search import Role, TrialRecord
 from spectune.search.book import Standing
 from spectune.search.shared.mirror import SECOND
+from spectune.search.shared.worker import Worker
 
 
 @pytest.fixture
@@ -246,3 +249,54 @@ def test_the_database_holds_one_optuna_trial_a_launch(file: Path) -> None:
     assert trials[1].values == [150.0, 100.0]
     assert trials[1].params["speculative-num-steps"] == 1
     assert trials[1].constraints["launch"] == -1.0
+
+
+def test_after_an_outage_nobody_is_taken_for_lost_before_all_could_be_heard(file: Path) -> None:
+    async def outage() -> None:
+        a, b = Member(file, "a", takeover_s=2), Member(file, "b", takeover_s=2)
+        async with a.book.claimed(step(1)) as mine:
+            assert mine
+            with away(file):
+                waiting = asyncio.create_task(b.book.read())
+                await told(b)
+                await asyncio.sleep(3.0)  # longer than it takes to be taken over
+            assert (await waiting).interrupted == ()
+            for _ in range(10):
+                assert (await b.book.read()).interrupted == ()
+                await asyncio.sleep(0.3)
+            await a.book.finish(a.made(step(1)))
+        assert [r.place for r in (await b.book.read()).records] == ["a"]
+
+    asyncio.run(outage())
+
+
+def test_the_answers_of_a_baseline_come_with_its_record(file: Path) -> None:
+    async def answers() -> None:
+        a, b = Member(file, "a"), Member(file, "b")
+        for number in (0, 1):
+            async with a.book.claimed(step(number)):
+                made = a.made(step(number))
+                files.write_json(a.folder.trial_folder(number, made.role) / "canary.json", {"together": [number]})
+                await a.book.finish(made)
+        await b.book.read()
+        assert files.read_json(b.folder.trial_folder(0, Role.BASELINE) / "canary.json") == {"together": [0]}
+        assert not (b.folder.trial_folder(1, Role.SEARCH) / "canary.json").exists()
+
+    asyncio.run(answers())
+
+
+def test_a_worker_keeps_its_name_in_its_folder_and_on_its_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    first, second = Worker.of("one"), Worker.of("one", "node7")
+    assert [worker.folder.name for worker in (first, second)] == ["one", "one.worker2"]
+    assert (first.place, second.place) == (platform.node(), "node7")
+    assert first.name != second.name
+    first.lock.release()
+    again = Worker.of("one")
+    assert (again.folder, again.name) == (first.folder, first.name)
+    again.lock.release()
+    copied = files.read_json(first.folder.root / "worker.json")
+    files.write_json(first.folder.root / "worker.json", {**copied, "host": "elsewhere"})
+    assert Worker.of("one").name != first.name
