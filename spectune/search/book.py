@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -86,7 +85,7 @@ class LocalBook:
     @property
     def study(self) -> str:
         """The folder: nobody else works in it."""
-        return os.path.realpath(self._folder.root)
+        return self._folder.realpath
 
     @property
     def place(self) -> str:

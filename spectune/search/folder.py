@@ -59,6 +59,11 @@ class StudyFolder:
         return self.root.resolve().name
 
     @property
+    def realpath(self) -> str:
+        """Where it is, however it was named: no other study has it on this machine."""
+        return str(self.root.resolve())
+
+    @property
     def space_file(self) -> Path:
         """The search space as the user gave it."""
         return self.root / "space.yaml"

@@ -48,21 +48,20 @@ class Room:
         self.release()
 
 
-async def room_for(study: Path, engine: Engine, parallel: int, notes: Says, key: str = "") -> Room:
+async def room_for(study: str, name: str, engine: Engine, parallel: int, notes: Says) -> Room:
     """Wait until there is room for one more launch of a study on this machine, and take it.
 
     Args:
-        study: Its folder.
+        study: What all its workers on this machine call it, and no other study is called.
+        name: What people call it.
         engine: What is launched.
         parallel: Launches that the space allows at once on one machine.
         notes: Told who is waited for, now and then.
-        key: By which its workers on this machine know that they work for the same; the folder by default.
 
     Raises:
         SpectuneError: There was none for too long, or there can be none.
     """
-    name = StudyFolder(study).name
-    slot = await reserve_slot(key or os.path.realpath(study), name, parallel, notes)
+    slot = await reserve_slot(study, name, parallel, notes)
     try:
         group = await reserve_gpus(engine.gpus_held, name, notes, variable=os.environ.get(GPUS))
     except BaseException:
@@ -75,4 +74,7 @@ async def room_for_launch(
     held: Room | None, study: Path, engine: Engine, parallel: int, notes: Says
 ) -> contextlib.AbstractContextManager[Room]:
     """Return the room that is held already and stays so, or take it until the launch is over; see `room_for`."""
-    return await room_for(study, engine, parallel, notes) if held is None else contextlib.nullcontext(held)
+    if held is not None:
+        return contextlib.nullcontext(held)
+    folder = StudyFolder(study)
+    return await room_for(folder.realpath, folder.name, engine, parallel, notes)

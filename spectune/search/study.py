@@ -98,8 +98,8 @@ async def run_study(
         canaries = study_canaries(space, workload, engine, renderer, folder, ())
         # For the whole run, so that all launches of a study that begins here are made on the same GPUs.
         parallel, notes = space.engine.parallel, watcher.notes
-        room = None if virtual else held.enter_context(await room_for(folder.root, engine, parallel, notes, book.study))
-        if room is not None and room.place != book.place:
+        room = None if virtual else held.enter_context(await room_for(book.study, folder.name, engine, parallel, notes))
+        if room is not None and book.place:
             book.settle(room.place)
             standing = await book.read()
             step = _next(standing, space, proposer, book.place)

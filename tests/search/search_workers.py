@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from private_daemon import eventually
 from readme_commands import SPECTUNE
-from search_simulated import write
+from search_simulated import SPACE, write
 
 from spectune.search import StudyFolder, TrialRecord
 
@@ -23,7 +23,8 @@ WORKLOAD: dict[str, Any] = {
 def space(folder: Path, *, trials: int, **more: Any) -> Path:
     """Write a space whose launches take about two seconds."""
     folder.mkdir(exist_ok=True)
-    return write(folder, virtual=False, budget={"trials": trials}, workload=WORKLOAD, **more)
+    engine = SPACE["engine"] | {"virtual": False, "parallel": 4}
+    return write(folder, engine=engine, budget={"trials": trials}, workload=WORKLOAD, **more)
 
 
 class Started:

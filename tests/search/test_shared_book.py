@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import platform
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from shared_samples import STUDY, Member, away, step, url
 
 from spectune import files
 from spectune.errors import SpectuneError
+from spectune.machine import here
 from spectune.search import Role, TrialRecord
 from spectune.search.book import Standing
 from spectune.search.shared.mirror import SECOND
@@ -291,7 +291,7 @@ def test_a_worker_keeps_its_name_in_its_folder_and_on_its_machine(
     monkeypatch.chdir(tmp_path)
     first, second = Worker.of("one"), Worker.of("one", "node7")
     assert [worker.folder.name for worker in (first, second)] == ["one", "one.worker2"]
-    assert (first.place, second.place) == (platform.node(), "node7")
+    assert (first.place, second.place) == (here(), "node7")
     assert first.name != second.name
     first.lock.release()
     again = Worker.of("one")

@@ -46,19 +46,30 @@ class SharedBook:
             mirror: This worker's copy of it.
             line: To the database.
             worker: Who this is: no other worker has that name at the same time.
-            place: Where its launches are made.
+            place: The machine its launches are made on.
             notes: Who is told of what happens.
             remark: What a reader of this worker's records should know of it.
         """
         self._trials, self._mirror, self._line = trials, mirror, line
-        self._worker, self._place, self._notes, self._remark = worker, place, notes, remark
+        self._worker, self._machine, self._place = worker, place, place
+        self._notes, self._remark = notes, remark
         self._claim: int | None = None  # number of the trial that holds the launch under way
         self._sent = False
+
+    @property
+    def study(self) -> str:
+        """The study, wherever its workers keep their copies."""
+        return self._trials.study
 
     @property
     def place(self) -> str:
         """Where this worker makes its launches."""
         return self._place
+
+    def settle(self, place: str) -> None:
+        """Name the group of GPUs, if it is not all of the machine; what the machine is called was said before."""
+        _, colon, group = place.partition(":")
+        self._place = f"{self._machine}{colon}{group}"
 
     async def read(self) -> Standing:
         """Return where the study stands, and bring the copy up to it."""

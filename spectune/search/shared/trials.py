@@ -50,6 +50,11 @@ class SharedTrials:
         self._id = self._storage.get_study_id_from_name(name)
         self._ended: dict[int, Entry | None] = {}
 
+    @property
+    def study(self) -> str:
+        """The database and the study's name in it, without secrets."""
+        return f"{self._rdb.engine.url.render_as_string(hide_password=True)} {self._name}"
+
     def entries(self) -> list[Entry]:
         """Return all trials of ours; claims whose heartbeat nobody recorded yet are seen to have one from now on."""
         found = [self._entry(trial) for trial in self._storage.get_all_trials(self._id, deepcopy=False)]

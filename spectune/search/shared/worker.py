@@ -11,6 +11,7 @@ from filelock import FileLock
 
 from spectune import files
 from spectune.errors import SpectuneError
+from spectune.machine import here
 from spectune.search.folder import StudyFolder
 
 WORKER_FILE = "worker.json"
@@ -56,7 +57,7 @@ class Worker:
                 continue
             lock = folder.try_lock()
             if lock is not None:
-                return cls(folder, lock, _name(folder, study), place or platform.node())
+                return cls(folder, lock, _name(folder, study), place or here())
         raise SpectuneError(f"{MOST_WORKERS} workers of the study {study} run here; start more in another folder")
 
 
