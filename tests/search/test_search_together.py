@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -29,6 +31,13 @@ def said(folder: Path, *arguments: str, storage: str = "") -> subprocess.Complet
         [SPECTUNE, *arguments], cwd=folder, capture_output=True, text=True, check=False,
         env={**os.environ, "SPECTUNE_STORAGE": storage},
     )  # fmt: skip
+
+
+def environments(pid: int) -> Iterator[bytes]:
+    """Yield the environment of every process below one."""
+    for process in psutil.Process(pid).children(recursive=True):
+        with contextlib.suppress(OSError):
+            yield Path(f"/proc/{process.pid}/environ").read_bytes()
 
 
 def test_two_that_search_share_the_launches(tmp_path: Path) -> None:
@@ -145,11 +154,9 @@ def test_no_process_inherits_the_password_of_a_storage(tmp_path: Path) -> None:
     space(tmp_path, trials=2)
     storage = f"{shared(tmp_path)}?timeout=59"  # what stands for a password: SQLite takes none
     with Started(tmp_path / "a", "search", "../sim.yaml", storage=storage) as search:
-        assert search.says("[0]"), search.said
-        tree = psutil.Process(search.process.pid).children(recursive=True)
-        inherited = [Path(f"/proc/{process.pid}/environ").read_bytes() for process in tree if is_alive(process)]
+        inherited: list[bytes] = []
+        assert eventually(lambda: bool(inherited.extend(environments(search.process.pid)) or inherited)), search.said
         assert search.ends() in {0, 1}, search.said  # whatever came of the launches
-    assert inherited
     assert not any(b"timeout=59" in environ for environ in inherited)
     assert "timeout=59" not in search.said
     assert not [path for path in (tmp_path / "a").rglob("*") if path.is_file() and b"timeout=59" in path.read_bytes()]
