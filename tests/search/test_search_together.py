@@ -107,6 +107,17 @@ def test_launches_made_alone_are_shared_and_then_not_gone_on_with_alone(tmp_path
     assert "is a copy of the shared study sim: go on with --storage URL" in refused.stderr
 
 
+def test_another_study_of_that_name_is_left_as_it_is(tmp_path: Path) -> None:
+    write(tmp_path, budget={"trials": 2})
+    assert said(tmp_path / "a", "search", "../sim.yaml", storage=shared(tmp_path)).returncode == 0
+    write(tmp_path, budget={"trials": 2}, search={"speculative-algorithm": ["none", "NGRAM"]})
+    assert said(tmp_path / "b", "search", "../sim.yaml").returncode == 0
+    refused = said(tmp_path / "b", "worker", "sim", storage=shared(tmp_path))
+    assert refused.returncode == 2
+    assert "holds another study than the shared one" in refused.stderr
+    assert said(tmp_path / "b", "search", "../sim.yaml", "--trials", "3").returncode == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -290,6 +290,7 @@ def test_a_worker_keeps_its_name_in_its_folder_and_on_its_machine(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     first, second = Worker.of("one"), Worker.of("one", "node7")
+    first.keep()
     assert [worker.folder.name for worker in (first, second)] == ["one", "one.worker2"]
     assert (first.place, second.place) == (here(), "node7")
     assert first.name != second.name

@@ -137,7 +137,7 @@ def test_a_description_is_read_back() -> None:
 
 def test_who_may_only_read_learns_it_before_anything_is_launched(tmp_path: Path) -> None:
     Member(tmp_path / "shared.db", "a")
-    worker = Worker(StudyFolder(tmp_path / "b"), FileLock(tmp_path / "lock"), "b", "here")
+    worker = Worker(STUDY, StudyFolder(tmp_path / "b"), FileLock(tmp_path / "lock"), "b", "here")
     meeting = Meeting.at(f"sqlite:///file:{tmp_path}/shared.db?mode=ro&uri=true", STUDY)
     assert meeting.require() == described()
     with pytest.raises(SpectuneError, match="readonly database"):

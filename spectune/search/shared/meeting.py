@@ -68,6 +68,7 @@ class Meeting:
             )
 
         asked(self.address, write)
+        worker.keep()
 
     def require(self) -> Description:
         """Return what the study says of itself.

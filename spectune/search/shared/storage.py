@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -72,6 +73,8 @@ class Address:
             if not url.database or url.database == ":memory:":
                 raise SpectuneError(f"{text!r} lives in one process and cannot be shared; name a file: sqlite:///FILE")
             connection = {name: value for name, value in _SQLITE.items() if name not in url.query}
+            if not url.database.startswith("file:"):  # which file it is does not change with the folder one is in
+                url = url.set(database=str(Path(url.database).absolute()))
         else:
             raise SpectuneError(f"a storage must be {EXAMPLES}; {backend!r} is neither")
         shown = url.set(drivername=backend, query={}).render_as_string(hide_password=True)

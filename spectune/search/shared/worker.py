@@ -26,6 +26,7 @@ class Worker:
     """One process that makes launches of a shared study.
 
     Attributes:
+        study: Name of the shared study.
         folder: Its own copy of the study.
         lock: Held as long as it lives.
         name: No other worker has it at the same time; the same folder on the same machine gives the same one, so that
@@ -33,6 +34,7 @@ class Worker:
         place: Where its launches are made.
     """
 
+    study: str
     folder: StudyFolder
     lock: FileLock
     name: str
@@ -57,8 +59,13 @@ class Worker:
                 continue
             lock = folder.try_lock()
             if lock is not None:
-                return cls(folder, lock, _name(folder, study), place or here())
+                return cls(study, folder, lock, _name(folder, study), place or here())
         raise SpectuneError(f"{MOST_WORKERS} workers of the study {study} run here; start more in another folder")
+
+    def keep(self) -> None:
+        """Write down in the folder whose it is: from now on nobody goes on with it alone."""
+        content = {"schema": SCHEMA, "study": self.study, "host": platform.node(), "worker": self.name}
+        files.write_json(self.folder.root / WORKER_FILE, content)
 
 
 def shared_study(folder: StudyFolder) -> str | None:
@@ -86,13 +93,11 @@ def refuse_shared(folder: StudyFolder) -> None:
 
 def _name(folder: StudyFolder, study: str) -> str:
     """Return the worker's name; a folder that was copied from another machine gets a new one."""
-    path, host = folder.root / WORKER_FILE, platform.node()
+    host = platform.node()
     try:
-        content = files.read_json(path)
+        content = files.read_json(folder.root / WORKER_FILE)
         if content["host"] == host and content["study"] == study:
             return str(content["worker"])
     except (SpectuneError, KeyError, TypeError):
         pass
-    name = f"{host}-{secrets.token_hex(4)}"
-    files.write_json(path, {"schema": SCHEMA, "study": study, "host": host, "worker": name})
-    return name
+    return f"{host}-{secrets.token_hex(4)}"
