@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from spectune import __version__
@@ -60,7 +61,8 @@ class Meeting:
         Raises:
             SpectuneError: The database cannot be written.
         """
-        who = {"place": worker.place, "engine": engine.title, "spectune": __version__}
+        since = datetime.now(UTC).isoformat()  # never what is there already, which would not be written
+        who = {"place": worker.place, "engine": engine.title, "spectune": __version__, "since": since}
 
         def write() -> None:
             self.storage.set_study_user_attr(
