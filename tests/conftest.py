@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 from engine_lives import Lives, Program
+from private_postgresql import PostgreSQL
+from private_slurm import Slurm
 
 from spectune.engines.cpu_reference import Runtime, install
 
@@ -35,3 +37,19 @@ def real_lives(cpu_runtime: Runtime, tmp_path_factory: pytest.TempPathFactory) -
     lives = Lives(program, tmp_path_factory.mktemp("real"))
     yield lives
     lives.close()
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[PostgreSQL]:
+    """A PostgreSQL of the tests' own; for tests with the mark `services`."""
+    server = PostgreSQL()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def slurm() -> Iterator[Slurm]:
+    """A Slurm of one node, the tests' own; for tests with the mark `services`."""
+    cluster = Slurm()
+    yield cluster
+    cluster.close()

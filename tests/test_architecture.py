@@ -17,17 +17,18 @@ ALLOWED = {
     "space": set(),
     "machine": set(),
     "serving": {"machine"},
+    "executors": {"serving"},
     "bench": set(),
     "analysis": {"bench"},
     "engines": {"space", "serving", "machine", "bench"},
-    "search": {"space", "machine", "serving", "bench", "analysis", "engines"},
+    "search": {"space", "machine", "serving", "executors", "bench", "analysis", "engines"},
     "calibration": {"analysis", "search", "engines", "space"},
     "export": {"analysis", "search", "engines", "space"},
     "report": {"machine", "analysis", "search", "engines", "space", "export"},
 }
 # Programs that run in the engine's interpreter, not in spectune's.
 FOREIGN = ("overlay", "asked", "train_models.py")
-HEAVY = {"optuna", "pandas", "torch", "numpy", "scipy", "aiohttp", "jinja2", "sglang"}
+HEAVY = {"optuna", "pandas", "torch", "numpy", "scipy", "aiohttp", "jinja2", "sglang", "submitit"}
 
 
 def modules(folder: str) -> list[Path]:

@@ -2,16 +2,69 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from spectune.cli.program import STORAGE_VARIABLE
 from spectune.cli.terminal import told_when_slow
 from spectune.engines.open import Simulation, load_checked_space
 from spectune.engines.simulated.profile import shipped_profiles
 from spectune.errors import SpectuneError
 from spectune.search import StudyFolder, open_prompts
 from spectune.search.samplers import GUIDED
-from spectune.space import SearchSpace
+from spectune.space import SearchSpace, parse_duration
+
+SHORTEST_TAKEOVER_S = 3.0
+
+
+@dataclass(frozen=True)
+class Shared:
+    """How a study is shared with other workers.
+
+    Attributes:
+        storage: URL of the database; it may hold a password.
+        takeover_s: Seconds without a sign of life after which a worker's launch is made by others, where the study
+            begins with this.
+        other_engine: Whether this worker may have another engine than the study was begun with.
+        place: Where this worker's launches are made; the machine's name by default.
+    """
+
+    storage: str = field(repr=False)
+    takeover_s: float
+    other_engine: bool = False
+    place: str = ""
+
+
+def shared_by(storage: str | None, *, takeover: str = "10m", other_engine: bool, place: str | None) -> Shared | None:
+    """Return how a study is shared: by an option, or by the environment; None where it is not.
+
+    What the environment says is taken out of it: no engine is to inherit a password.
+
+    Raises:
+        SpectuneError: The time is none, or too short to be told from a slow network.
+    """
+    from_environment = os.environ.pop(STORAGE_VARIABLE, "")
+    url = storage or from_environment
+    try:
+        takeover_s = parse_duration(takeover)
+    except ValueError as error:
+        raise SpectuneError(f"--takeover-after: {error}") from None
+    if takeover_s < SHORTEST_TAKEOVER_S:
+        raise SpectuneError(f"--takeover-after must be at least {SHORTEST_TAKEOVER_S:g} s, but got {takeover}")
+    return Shared(url, takeover_s, other_engine, place or "") if url else None
+
+
+def require_shared(storage: str | None, *, other_engine: bool, place: str | None) -> Shared:
+    """Return how a study is shared.
+
+    Raises:
+        SpectuneError: Neither an option nor the environment says it.
+    """
+    shared = shared_by(storage, other_engine=other_engine, place=place)
+    if shared is None:
+        raise SpectuneError(f"a worker needs the database of its study: --storage URL, or ${STORAGE_VARIABLE}")
+    return shared
 
 
 @dataclass(frozen=True)

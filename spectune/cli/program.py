@@ -33,10 +33,38 @@ class EngineKind(StrEnum):
     SIMULATED = "simulated"
 
 
+class ExecutorKind(StrEnum):
+    """What starts the workers of a shared study."""
+
+    LOCAL = "local"
+    SLURM = "slurm"
+
+
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for scripts instead of tables.")]
 TorchIndex = Annotated[
     str | None,
     typer.Option("--torch-index", metavar="URL", help="Package index to take torch from, such as a CPU-only one."),
+]
+STORAGE_VARIABLE = "SPECTUNE_STORAGE"
+Storage = Annotated[
+    str | None,
+    typer.Option(
+        "--storage",
+        metavar="URL",
+        help=f"Database that several workers share the study through; better in ${STORAGE_VARIABLE} where it holds a "
+        "password.",
+    ),
+]
+OtherEngine = Annotated[
+    bool, typer.Option("--allow-other-engine", help="Join a shared study with another engine than it was begun with.")
+]
+Place = Annotated[
+    str | None,
+    typer.Option(
+        "--place",
+        metavar="NAME",
+        help="With --storage: the machine the launches are made on, where its host name does not tell (Kubernetes).",
+    ),
 ]
 StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="Name of a study in ./studies, or its folder.")]
 

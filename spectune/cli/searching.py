@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
+from typing import Any
+
 from spectune.answer import deliver
 from spectune.cli.answer_table import print_answer
 from spectune.cli.engines import provision
@@ -12,9 +15,21 @@ from spectune.cli.terminal import PROGRESS
 from spectune.engines.notes import notes_on
 from spectune.engines.open import missing_models, open_engine, simulation_notes
 from spectune.engines.preflight import drafter_notes
+from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.errors import InputProblems, Problem, SpectuneError
-from spectune.search import StudyFolder, check_sampler, open_study, refuse_another, refuse_lender, run_study
+from spectune.search import (
+    Ended,
+    StudyFolder,
+    Watcher,
+    check_sampler,
+    open_study,
+    refuse_another,
+    refuse_lender,
+    refuse_shared,
+    run_study,
+)
 from spectune.search.enumeration import nothing_to_compare
+from spectune.space import SearchSpace
 
 DONE, NO_ANSWER, INTERRUPTED = 0, 1, 130
 
@@ -28,45 +43,82 @@ def run_search(asked: Asked, *, study: str | None, torch_index: str | None, as_j
     check_sampler(asked.sampler, learns=asked.warm_start is not None)
     space = asked.space()
     folder = StudyFolder.named(study or space.name)
+    refuse_shared(folder)
     lender = asked.lender
     refuse_another(folder, space)  # before minutes are spent on an installation
     if lender is not None:
         refuse_lender(lender, space)
+    engine = ready_engine(space, torch_index=torch_index, hint=what_works(asked), has_begun=folder.exists())
+    lock = folder.lock()
+    try:
+        for line in open_study(folder, space, engine, lender):
+            PROGRESS.print(line, markup=False)
+        return carry_out(
+            folder, space, lambda watcher: run_study(folder, space, engine, watcher, sampler=asked.sampler),
+            as_json=as_json,
+        )  # fmt: skip
+    finally:
+        lock.release()
+
+
+def ready_engine(
+    space: SearchSpace, *, torch_index: str | None, hint: str = "", has_begun: bool = False
+) -> SGLangEngine:
+    """Return the engine of a space once this machine can launch it, a runtime of ours installed where it is wanted.
+
+    Raises:
+        SpectuneError: There is nothing to compare, or the engine or a model is not here.
+    """
     if space.engine.runtime is not None:
         provision(space.engine.runtime, torch_index=torch_index)
     engine = open_engine(space)
+    check_engine(space, engine, hint=hint, has_begun=has_begun)
+    return engine
+
+
+def check_engine(space: SearchSpace, engine: SGLangEngine, *, hint: str = "", has_begun: bool = False) -> None:
+    """Say what is doubtful of a space's launches here; of a study that has begun, only that it is simulated.
+
+    Raises:
+        SpectuneError: There is nothing to compare, or the engine or a model is not here.
+    """
     doubts = drafter_notes(space, engine)
     if (empty := nothing_to_compare(space, engine)) is not None:
         raise SpectuneError(empty)
     problems = [*engine.missing(), *missing_models(space, engine)]
     if problems:
-        raise InputProblems([*problems, Problem(_what_works(asked))])
+        raise InputProblems([*problems, *([Problem(hint)] if hint else [])])
     notes = [*doubts, *notes_on(space, engine)]
-    for warning in simulation_notes(space, engine)[:1] if folder.exists() else notes:  # said when the study began
+    for warning in simulation_notes(space, engine)[:1] if has_begun else notes:
         PROGRESS.print(f"note: {warning}", markup=False)
-    lock = folder.lock()
-    try:
-        for line in open_study(folder, space, engine, lender):
-            PROGRESS.print(line, markup=False)
-        watcher = LiveTable(space, PROGRESS) if PROGRESS.is_terminal else Lines(space, PROGRESS)
-        watcher.resumed(folder.records())
-        with watcher:
-            ended = run_interruptible(run_study(folder, space, engine, watcher, sampler=asked.sampler))
-        records = folder.records()
-        answer = deliver(folder, space, records, ended.stop if ended else None) if records else None
-        if ended is None:
-            kept = f"launches kept: {len(records)}" if records else "nothing was finished yet"
-            PROGRESS.print(f"interrupted: {kept}; the same command continues the study {folder.name}", markup=False)
-            return INTERRUPTED
-        assert answer is not None, "a study ends after at least one launch"
-        print_answer(answer, as_json=as_json)
-        compared = any(row["speedup"] for row in answer.summary["candidates"] if row["class"] == "all")
-        return DONE if ended.stop.answered and compared else NO_ANSWER
-    finally:
-        lock.release()
 
 
-def _what_works(asked: Asked) -> str:
+def carry_out(
+    folder: StudyFolder,
+    space: SearchSpace,
+    running: Callable[[Watcher], Coroutine[Any, Any, Ended]],
+    *,
+    as_json: bool,
+) -> int:
+    """Run a study that has been opened until it ends, and print its answer; returns the exit code."""
+    watcher = LiveTable(space, PROGRESS) if PROGRESS.is_terminal else Lines(space, PROGRESS)
+    watcher.resumed(folder.records())
+    with watcher:
+        ended = run_interruptible(running(watcher))
+    records = folder.records()
+    answer = deliver(folder, space, records, ended.stop if ended else None) if records else None
+    if ended is None:
+        kept = f"launches kept: {len(records)}" if records else "nothing was finished yet"
+        PROGRESS.print(f"interrupted: {kept}; the same command continues the study {folder.name}", markup=False)
+        return INTERRUPTED
+    assert answer is not None, "a study ends after at least one launch"
+    print_answer(answer, as_json=as_json)
+    compared = any(row["speedup"] for row in answer.summary["candidates"] if row["class"] == "all")
+    return DONE if ended.stop.answered and compared else NO_ANSWER
+
+
+def what_works(asked: Asked) -> str:
+    """Return what can be run where the engine cannot."""
     return (
         f"what works here: `spectune search {asked.source} --dry-run` (checks the file and prints the commands), "
         f"`spectune search {asked.source} --engine simulated --virtual` (a model of a machine answers), "

@@ -1,6 +1,7 @@
 """The study: what is launched when, what is kept of it, and what it says in the end."""
 
 from spectune.search.beginning import open_study
+from spectune.search.book import Book
 from spectune.search.folder import STUDIES, StudyFolder, all_studies, running_studies
 from spectune.search.migration import refuse_another
 from spectune.search.outcome import Evidence, weigh
@@ -10,6 +11,7 @@ from spectune.search.proposals import Proposer
 from spectune.search.prospect import Progress, Prospect
 from spectune.search.records import Role, Status, Step, TrialRecord
 from spectune.search.samplers import check_sampler
+from spectune.search.shared.worker import refuse_shared
 from spectune.search.study import Ended, run_study
 from spectune.search.summary import Summary, summarise
 from spectune.search.traffic import open_prompts, summary
@@ -18,6 +20,7 @@ from spectune.search.watcher import Watcher
 
 __all__ = [
     "STUDIES",
+    "Book",
     "Ended",
     "Evidence",
     "Progress",
@@ -40,6 +43,7 @@ __all__ = [
     "picked",
     "refuse_another",
     "refuse_lender",
+    "refuse_shared",
     "run_study",
     "running_studies",
     "summarise",

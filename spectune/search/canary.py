@@ -51,6 +51,11 @@ class Canaries:
         self._prompts = render(renderer, [*sampled, EASY], chat_template=chat_template)
         self._baseline: Mapping[str, Sequence[Answer]] | None = None
 
+    @property
+    def has_baseline(self) -> bool:
+        """Whether there are answers to compare with."""
+        return self._baseline is not None
+
     def remember(self, trial_folder: Path) -> None:
         """Take the answers of an earlier baseline as those to compare with, where they can be read."""
         try:

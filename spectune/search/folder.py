@@ -14,8 +14,8 @@ from filelock import FileLock, Timeout
 from spectune import files
 from spectune.errors import SpectuneError
 from spectune.machine import users_of
-from spectune.search.records import SCHEMA, Role, Step, TrialRecord, check_schema
-from spectune.space import Candidate, SearchSpace, load_space
+from spectune.search.records import Role, Step, TrialRecord
+from spectune.space import SearchSpace, load_space
 
 STUDIES = Path("studies")
 LOCK = ".lock"  # held as long as a search runs the study
@@ -63,6 +63,11 @@ class StudyFolder:
     def name(self) -> str:
         """The study's name."""
         return self.root.resolve().name
+
+    @property
+    def realpath(self) -> str:
+        """Where it is, however it was named: no other study has it on this machine."""
+        return str(self.root.resolve())
 
     @property
     def space_file(self) -> Path:
@@ -147,11 +152,22 @@ class StudyFolder:
         Raises:
             SpectuneError: When another spectune is running it.
         """
+        lock = self.try_lock()
+        if lock is None:
+            raise SpectuneError(f"another spectune is running the study {self.name}; wait for it or stop it")
+        return lock
+
+    def try_lock(self) -> FileLock | None:
+        """Take the study for this process; None when another spectune is running it.
+
+        Raises:
+            SpectuneError: When the folder cannot be written.
+        """
         lock = FileLock(self.root / LOCK)
         try:
             lock.acquire(timeout=0)
         except Timeout:
-            raise SpectuneError(f"another spectune is running the study {self.name}; wait for it or stop it") from None
+            return None
         except OSError as error:
             raise SpectuneError(f"cannot write to {self.root}: {error.strerror or error}") from None
         return lock
@@ -166,11 +182,7 @@ class StudyFolder:
         if (folder / "result.json").exists():
             raise SpectuneError(f"{folder} holds a finished launch, which is never overwritten")
         shutil.rmtree(folder, ignore_errors=True)  # an interrupted launch of the same number is made again
-        content = {
-            "schema": SCHEMA, "trial": step.trial, "role": step.role.value, "why": step.why, "look": step.look,
-            "place": step.place, **step.candidate.to_json(),
-        }  # fmt: skip
-        files.write_json(folder / "candidate.json", content)
+        files.write_json(folder / "candidate.json", step.to_json())
         return folder
 
     def write_result(self, record: TrialRecord) -> None:
@@ -200,12 +212,8 @@ class StudyFolder:
             if (path.parent / "result.json").exists():
                 continue
             try:
-                content = files.read_json(path)
-                check_schema(content, str(path))
-                number, role, candidate = int(content["trial"]), Role(content["role"]), Candidate.from_json(content)
-                place, look = str(content.get("place", "")), int(content.get("look", 1))
-                steps.append(Step(number, role, candidate, str(content["why"]), place, look))
-            except (SpectuneError, KeyError, TypeError, ValueError):
+                steps.append(Step.from_json(files.read_json(path), str(path)))
+            except SpectuneError:
                 continue  # nothing was measured yet: the plan decides anew what to launch under this number
         return steps
 

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spectune.errors import SpectuneError
+from spectune.search.bulk_trials import insert_trials
 from spectune.search.guided.evidence import Evidence, evidence_from
 from spectune.search.records import Step, TrialRecord
+from spectune.search.storage_errors import reason
 from spectune.search.values import (
     attributes,
     directions,
@@ -70,10 +72,8 @@ class Ledger:
         try:
             yield
         except Exception as error:
-            cause = getattr(error.__cause__ or error, "orig", None) or error.__cause__ or error
-            reason = (str(cause).splitlines() or [type(cause).__name__])[0]
             raise SpectuneError(
-                f"cannot write {self._file}: {reason}; finished launches are kept: mend this and search again"
+                f"cannot write {self._file}: {reason(error)}; finished launches are kept: mend this and search again"
             ) from error
 
     def _up_to_date(self, records: Sequence[TrialRecord]) -> Study | None:
@@ -90,6 +90,8 @@ class Ledger:
         return study if agrees else None
 
     def _rebuilt(self, records: Sequence[TrialRecord]) -> Study:
+        from sqlalchemy.exc import SQLAlchemyError
+
         for leftover in self._file.parent.glob(self._file.name + "*"):
             with contextlib.suppress(OSError):
                 leftover.unlink()
@@ -97,15 +99,20 @@ class Ledger:
             study = self._open()
             with warnings.catch_warnings(action="ignore"):  # names are experimental in Optuna; only people read them
                 study.set_metric_names([objective.name for objective in self._space.objectives])
-            study.add_trials(as_trials(records, self._space))
+            trials = as_trials(records, self._space)
+            try:
+                insert_trials(self._storage, self._name, trials)
+            except (ValueError, SQLAlchemyError):  # tables of another Optuna
+                study.add_trials(trials)
         return study
 
     def _open(self) -> Study:
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)
+        self._storage = optuna.storages.RDBStorage(f"sqlite:///{self._file}")
         return optuna.create_study(
-            storage=f"sqlite:///{self._file}",
+            storage=self._storage,
             study_name=self._name,
             directions=directions(self._space),
             load_if_exists=True,
@@ -113,14 +120,22 @@ class Ledger:
         )
 
 
-def as_trials(records: Sequence[TrialRecord], space: SearchSpace) -> list[FrozenTrial]:
-    """Return the launches as finished Optuna trials, in order."""
+def as_trials(
+    records: Sequence[TrialRecord], space: SearchSpace, known: Sequence[TrialRecord] | None = None
+) -> list[FrozenTrial]:
+    """Return the launches as finished Optuna trials, in order.
+
+    Args:
+        records: The launches.
+        space: Their search space.
+        known: Launches that tell the worst values seen; by default these.
+    """
     from optuna.trial import create_trial
 
     trials = []
     for record in records:
         params = stored_params(record.candidate, searched(space))
-        values, constraints = values_and_constraints(record, space, records)
+        values, constraints = values_and_constraints(record, space, records if known is None else known)
         trials.append(
             create_trial(
                 values=values,

@@ -60,6 +60,28 @@ class Step:
     place: str = ""
     look: int = 1
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the content of `candidate.json`."""
+        return {
+            "schema": SCHEMA, "trial": self.trial, "role": self.role.value, "why": self.why, "place": self.place,
+            "look": self.look, **self.candidate.to_json(),
+        }  # fmt: skip
+
+    @classmethod
+    def from_json(cls, content: Any, source: str) -> Step:
+        """Read what `to_json` wrote.
+
+        Raises:
+            SpectuneError: It was written by a newer spectune, or lacks something.
+        """
+        check_schema(content, source)
+        try:
+            number, role, candidate = _count(content["trial"]), Role(content["role"]), Candidate.from_json(content)
+            place, look = _words(content.get("place", "")), _look(content.get("look", 1))
+            return cls(number, role, candidate, _words(content["why"]), place, look)
+        except (KeyError, TypeError, ValueError) as error:
+            raise SpectuneError(f"{source} is damaged ({type(error).__name__}: {error})") from None
+
 
 @dataclass(frozen=True)
 class Seconds:
@@ -141,7 +163,8 @@ class TrialRecord:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the content of `result.json`."""
+        """Return the content of `result.json`; the same for a record that was read from one."""
+        seconds = Seconds(**{name: round(value, 3) for name, value in asdict(self.seconds).items()})
         return {
             "schema": SCHEMA,
             "trial": self.trial,
@@ -161,7 +184,7 @@ class TrialRecord:
             "effective": asdict(self.effective),
             "notes": list(self.notes),
             "startup_s": round(self.seconds.startup, 3),
-            "seconds": {**{k: round(v, 3) for k, v in asdict(self.seconds).items()}, "own": round(self.seconds.own, 3)},
+            "seconds": {**asdict(seconds), "own": round(seconds.own, 3)},
             "command": {
                 "argv": list(self.command.argv),
                 "env": dict(self.command.env),

@@ -48,11 +48,12 @@ class Room:
         self.release()
 
 
-async def room_for(study: Path, engine: Engine, parallel: int, notes: Says) -> Room:
+async def room_for(study: str, name: str, engine: Engine, parallel: int, notes: Says) -> Room:
     """Wait until there is room for one more launch of a study on this machine, and take it.
 
     Args:
-        study: Its folder, by which its workers on this machine know that they work for the same.
+        study: What all its workers on this machine call it, and no other study is called.
+        name: What people call it.
         engine: What is launched.
         parallel: Launches that the space allows at once on one machine.
         notes: Told who is waited for, now and then.
@@ -60,8 +61,7 @@ async def room_for(study: Path, engine: Engine, parallel: int, notes: Says) -> R
     Raises:
         SpectuneError: There was none for too long, or there can be none.
     """
-    name = StudyFolder(study).name
-    slot = await reserve_slot(_key(study), name, parallel, notes)
+    slot = await reserve_slot(study, name, parallel, notes)
     try:
         group = await reserve_gpus(engine.gpus_held, name, notes, variable=os.environ.get(GPUS))
     except BaseException:
@@ -74,8 +74,7 @@ async def room_for_launch(
     held: Room | None, study: Path, engine: Engine, parallel: int, notes: Says
 ) -> contextlib.AbstractContextManager[Room]:
     """Return the room that is held already and stays so, or take it until the launch is over; see `room_for`."""
-    return await room_for(study, engine, parallel, notes) if held is None else contextlib.nullcontext(held)
-
-
-def _key(study: Path) -> str:
-    return os.path.realpath(study)
+    if held is not None:
+        return contextlib.nullcontext(held)
+    folder = StudyFolder(study)
+    return await room_for(folder.realpath, folder.name, engine, parallel, notes)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -13,19 +12,18 @@ from spectune.bench.prompt_stream import PromptStream
 from spectune.engines.protocol import Engine, Occasion, Renderer
 from spectune.engines.simulated.engine import SimulatedEngine
 from spectune.machine import LOOK_S, CoreMeter, cores_in_use
-from spectune.search.beside import busy_remark
+from spectune.search.book import Book, LocalBook, Standing
 from spectune.search.budget import spent_s
 from spectune.search.canary import SAMPLED, Canaries
 from spectune.search.canary import SEED as CANARY_SEED
+from spectune.search.commentary import Gauge, Remarks
 from spectune.search.dominated import may_end
 from spectune.search.feed import PromptFeed
 from spectune.search.folder import StudyFolder
-from spectune.search.ledger import Ledger
-from spectune.search.plan import Stop, next_step
+from spectune.search.plan import Stop, Wait, next_step
 from spectune.search.proposals import Proposer
-from spectune.search.prospect import progress, prospect
 from spectune.search.records import Step, TrialRecord
-from spectune.search.room import room_for
+from spectune.search.room import Room, room_for
 from spectune.search.samplers import GUIDED
 from spectune.search.siblings import remarks
 from spectune.search.traffic import open_prompts, summary
@@ -50,7 +48,13 @@ class Ended:
 
 
 async def run_study(
-    folder: StudyFolder, space: SearchSpace, engine: Engine, watcher: Watcher, *, sampler: str = GUIDED
+    folder: StudyFolder,
+    space: SearchSpace,
+    engine: Engine,
+    watcher: Watcher,
+    *,
+    sampler: str = GUIDED,
+    book: Book | None = None,
 ) -> Ended:
     """Launch, measure and tell until the budget, the space or the hope is exhausted.
 
@@ -62,99 +66,104 @@ async def run_study(
         engine: What is launched.
         watcher: Who is told.
         sampler: What proposes candidates, by name.
+        book: Where launches are written down; by default in the folder alone.
 
     Raises:
         SpectuneError: When the disk, the tokenizer or a record fails; what was finished stays.
     """
-    records = folder.records()
-    virtual = isinstance(engine, SimulatedEngine) and engine.virtual
-    began, known = time.monotonic(), len(records)
-    meter = CoreMeter()
+    book, meter = book or LocalBook(folder, space), CoreMeter()
     proposer = Proposer(space, engine, sampler=sampler, warm_start=WarmStart.of(folder))
-    expected = prospect(records, space, proposer)
-    so_far = progress(records, expected)
-    watcher.planned(replace(so_far, left_s=None) if virtual else so_far)
-    step = next_step(records, folder.interrupted(), space, proposer)
+    standing = await book.read()
+    virtual = isinstance(engine, SimulatedEngine) and engine.virtual
+    gauge = Gauge(space, proposer, watcher, known=len(standing.records), virtual=virtual)
+    expected = gauge.begins(standing.records)
+    step = _next(standing, space, proposer, book.place)
     if isinstance(step, Stop):
-        return Ended(records, step)
-    ledger = Ledger(folder.ledger, folder.name, space, records)
+        return Ended(standing.records, step)
     workload = open_prompts(space)
     renderer, held = engine.renderer(), contextlib.ExitStack()
     try:
         if not virtual:
             await _clear_machine(watcher)
             await _look_around(watcher, meter)
-        if not records:
+        if not standing.records:
             watcher.notes(f"plan: {expected.words}; it rests on {expected.rests_on}")
             for line in summary(space, workload, renderer).lines():
                 watcher.notes(line)
-        canaries = study_canaries(space, workload, engine, renderer, folder, records)
-        remarks_on = _Remarks(watcher)
         feed = PromptFeed(
             workload, renderer,
             chat_template=space.workload.chat_template, output_tokens=space.workload.output_tokens,
-            start=max((record.prompts_end for record in records), default=0),
+            start=max((record.prompts_end for record in standing.records), default=0),
         )  # fmt: skip
+        canaries = study_canaries(space, workload, engine, renderer, folder, ())
         # For the whole run, so that all launches of a study that begins here are made on the same GPUs.
-        parallel = space.engine.parallel
-        room = None if virtual else held.enter_context(await room_for(folder.root, engine, parallel, watcher.notes))
-        while isinstance(step, Step):
-            watcher.launching(step)
-            occasion = Occasion(len(records), spent_s(records) / 3600, folder.root)
-            dominated = may_end(step, space, records)
-            opened = folder.open_trial(step)
-            trial = Trial(step, opened, space, engine, feed, canaries, watcher, occasion, dominated, room)
-            ledger.begin(step)
-            record = await trial.run()
-            seen = remarks(record, records)
-            record = replace(record, notes=(*record.notes, *seen))
-            folder.write_result(record)
-            ledger.finish(record, records)
-            records.append(record)
-            watcher.finished(record)
-            remarks_on.launch(record, seen)
-            remarks_on.prompts(feed)
-            pace = (time.monotonic() - began) / (len(records) - known) if virtual else None
-            watcher.planned(progress(records, prospect(records, space, proposer), pace))
-            step = next_step(records, [], space, proposer)
+        parallel, notes = space.engine.parallel, watcher.notes
+        room = None if virtual else held.enter_context(await room_for(book.study, folder.name, engine, parallel, notes))
+        if room is not None and book.place:
+            book.settle(room.place)
+            standing = await book.read()
+            step = _next(standing, space, proposer, book.place)
+        launches = _Launches(folder, space, engine, feed, canaries, watcher, room)
+        remarks_on = Remarks(watcher, space, standing.records)
+        while not isinstance(step, Stop):
+            if not isinstance(step, Step):
+                remarks_on.waiting(step, standing.running)
+                standing = await book.news(standing)
+            else:
+                async with book.claimed(step) as mine:
+                    if mine:
+                        record, seen = await launches.make(step, standing.records)
+                        await book.finish(record)
+                        watcher.finished(record)
+                        remarks_on.launch(record, seen)
+                        remarks_on.prompts(feed)
+                standing = await book.read()
+            remarks_on.elsewhere(standing.records)
+            gauge.goes_on(standing.records)
+            step = _next(standing, space, proposer, book.place)
     finally:
         held.close()
         renderer.close()
-    assert isinstance(step, Stop), "nobody else runs anything that could be waited for"
-    return Ended(records, step)
+    return Ended(standing.records, step)
 
 
-class _Remarks:
-    """Says what is worth a line of its own, once."""
+def _next(standing: Standing, space: SearchSpace, proposer: Proposer, place: str) -> Step | Stop | Wait:
+    step = next_step(
+        standing.records, standing.interrupted, space, proposer, running=standing.running, place=place
+    )  # fmt: skip
+    return replace(step, place=place) if isinstance(step, Step) else step
 
-    def __init__(self, watcher: Watcher) -> None:
-        self._watcher = watcher
-        self._changes: set[str] = set()  # of the machine
-        self._reused, self._too_long, self._beside = False, 0, False
 
-    def launch(self, record: TrialRecord, seen: Sequence[str]) -> None:
-        """Say what was seen of a launch, and how the machine has changed."""
-        for remark in seen:
-            self._watcher.notes(remark)
-        for change in record.environment_changes:
-            if change.matters and change.field not in self._changes:
-                self._changes.add(change.field)
-                self._watcher.notes(f"the machine is not as it was when the study began: {change}")
+class _Launches:
+    """Makes one launch after the other on this machine."""
 
-        if not self._beside and (beside := busy_remark(record)) is not None:
-            self._beside = True
-            self._watcher.notes(beside)
+    def __init__(
+        self,
+        folder: StudyFolder,
+        space: SearchSpace,
+        engine: Engine,
+        feed: PromptFeed,
+        canaries: Canaries,
+        watcher: Watcher,
+        room: Room | None,
+    ) -> None:
+        self._folder, self._space, self._engine, self._feed = folder, space, engine, feed
+        self._canaries, self._watcher, self._room = canaries, watcher, room
 
-    def prompts(self, feed: PromptFeed) -> None:
-        """Say that prompts have run out, or are left out."""
-        if feed.reused and not self._reused:
-            self._reused = True
-            self._watcher.notes(
-                "the prompts have run out and are sent again: repeated ones may come from the prefix cache"
-            )
-        if feed.too_long > self._too_long:
-            self._too_long = feed.too_long
-            self._watcher.notes(f"{feed.too_long} prompts are left out: with their answers they exceed the context")
+    async def make(self, step: Step, records: Sequence[TrialRecord]) -> tuple[TrialRecord, Sequence[str]]:
+        """Return the record of a launch, and what is remarkable of it beside the others."""
+        here = [record for record in records if record.place == step.place]  # others' machines may round otherwise
+        remember_baseline(self._canaries, self._folder, here)
+        self._watcher.launching(step)
+        # Others may have launches under way that no record tells of yet.
+        occasion = Occasion(max(len(records), step.trial), spent_s(records) / 3600, self._folder.root)
+        trial = Trial(
+            step, self._folder.open_trial(step), self._space, self._engine, self._feed, self._canaries, self._watcher,
+            occasion, may_end(step, self._space, records), self._room,
+        )  # fmt: skip
+        record = await trial.run()
+        seen = remarks(record, records)
+        return replace(record, notes=(*record.notes, *seen)), seen
 
 
 async def _clear_machine(watcher: Watcher) -> None:
@@ -183,7 +192,12 @@ def study_canaries(
     sampled = PromptStream(workload, seed=CANARY_SEED).take(SAMPLED)
     section = space.workload
     canaries = Canaries(sampled, engine, renderer, chat_template=section.chat_template, temperature=section.temperature)
-    first = next((r for r in records if not r.candidate.speculative and r.failure is None), None)
-    if first is not None:
-        canaries.remember(folder.trial_folder(first.trial, first.role))
+    remember_baseline(canaries, folder, records)
     return canaries
+
+
+def remember_baseline(canaries: Canaries, folder: StudyFolder, records: Sequence[TrialRecord]) -> None:
+    """Let the answers of the first baseline that was measured be those to compare with."""
+    first = next((record for record in records if not record.candidate.speculative and record.failure is None), None)
+    if first is not None and not canaries.has_baseline:
+        canaries.remember(folder.trial_folder(first.trial, first.role))

@@ -61,7 +61,7 @@ plain = open_engine(space)
 engine = OnGpus(**{{name: getattr(plain, name) for name in plain.__dataclass_fields__}})
 folder, watcher = StudyFolder(Path("studies/sim")), Watcher()
 folder.begin(space.text, space.resolved_yaml(), quick_fingerprint(engine=engine.title), engine.belongings())
-with asyncio.run(room_for(Path("studies/neighbour"), engine, 1, print)) as neighbour:
+with asyncio.run(room_for("neighbour", "neighbour", engine, 1, print)) as neighbour:
     ended = asyncio.run(run_study(folder, space, engine, watcher))
     record = ended.records[0]
     print(json.dumps(dict(

@@ -12,7 +12,8 @@ from search_samples import baseline, chain, record, space
 
 from spectune.engines.protocol import Mismatch
 from spectune.errors import SpectuneError
-from spectune.search.ledger import Ledger
+from spectune.search.bulk_trials import TABLES
+from spectune.search.ledger import Ledger, as_trials
 from spectune.search.records import Role, Step, TrialRecord
 from spectune.search.values import LAUNCH
 from spectune.serving import FailureClass
@@ -105,3 +106,28 @@ def test_an_agreeing_storage_is_left_alone(tmp_path: Path) -> None:
     optuna.load_study(study_name="s", storage=f"sqlite:///{path}").set_user_attr("mine", "kept")
     Ledger(path, "s", space(), RECORDS)
     assert optuna.load_study(study_name="s", storage=f"sqlite:///{path}").user_attrs == {"mine": "kept"}
+
+
+def test_what_is_written_at_once_is_what_optuna_writes_one_by_one(tmp_path: Path) -> None:
+    Ledger(tmp_path / "study.db", "s", space(), RECORDS)
+    study = optuna.create_study(
+        study_name="s", storage=f"sqlite:///{tmp_path}/one.db", directions=["maximize", "minimize"]
+    )
+    study.add_trials(as_trials(RECORDS, space()))
+    assert summary(stored(tmp_path / "study.db")) == summary(study.get_trials())
+    times = [(t.datetime_start, t.datetime_complete) for t in stored(tmp_path / "study.db")]
+    assert all(start is not None and start == end for start, end in times)
+
+
+def test_a_study_whose_storage_was_made_at_once_goes_on(tmp_path: Path) -> None:
+    run(tmp_path / "one.db", RECORDS)
+    ledger = Ledger(tmp_path / "study.db", "s", space(), RECORDS[:-1])
+    ledger.begin(Step(4, Role.SEARCH, RECORDS[-1].candidate, "next"))
+    ledger.finish(RECORDS[-1], RECORDS[:-1])
+    assert summary(stored(tmp_path / "study.db")) == summary(stored(tmp_path / "one.db"))
+
+
+def test_tables_that_are_not_known_are_filled_by_optuna(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spectune.search.bulk_trials.TABLES", (*TABLES, "of_another_optuna"))
+    Ledger(tmp_path / "study.db", "s", space(), RECORDS)
+    assert len(stored(tmp_path / "study.db")) == len(RECORDS)

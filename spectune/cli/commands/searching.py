@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from spectune.cli.program import EngineKind, JsonFlag, TorchIndex, app
+from spectune.cli.program import EngineKind, ExecutorKind, JsonFlag, OtherEngine, Place, Storage, TorchIndex, app
 
 
 @app.command(short_help="Launch, measure and compare until there is an answer.")
@@ -46,11 +46,33 @@ def search(
     virtual: Annotated[
         bool, typer.Option("--virtual", help="Simulate in virtual time: seconds instead of hours.")
     ] = False,
+    storage: Storage = None,
+    takeover: Annotated[
+        str,
+        typer.Option(
+            "--takeover-after",
+            metavar="TIME",
+            help="With --storage: a worker that is silent for so long is lost, and others make its launch.",
+        ),
+    ] = "10m",
+    other_engine: OtherEngine = False,
+    place: Place = None,
+    executor: Annotated[
+        ExecutorKind | None,
+        typer.Option("--executor", help="With --storage: start workers on this machine or through Slurm, and follow."),
+    ] = None,
+    nodes: Annotated[
+        int | None, typer.Option("--nodes", min=1, help="With --executor: how many workers, each with its own engine.")
+    ] = None,
+    slurm: Annotated[
+        list[str] | None,
+        typer.Option("--slurm", metavar="KEY=VALUE", help="Repeatable; an option of sbatch, such as partition=gpu."),
+    ] = None,
     torch_index: TorchIndex = None,
     json_output: JsonFlag = False,
 ) -> None:
     """Launch, measure and compare candidates until there is an answer; the same command continues a study."""
-    from spectune.cli.opening import Asked
+    from spectune.cli.opening import Asked, shared_by
 
     asked = Asked(
         space, trials, simulated=engine is not None, profile=profile, virtual=virtual, sampler=sampler,
@@ -64,9 +86,39 @@ def search(
         from spectune.cli.previewing import preview
 
         raise typer.Exit(preview(asked, as_json=json_output))
+    from spectune.cli.crewing import crew_by
+
+    shared = shared_by(storage, takeover=takeover, other_engine=other_engine, place=place)
+    crew = crew_by(executor, nodes=nodes, slurm=slurm or [], shared=shared)
+    if shared is not None:
+        from spectune.cli.sharing import search_shared
+
+        done = search_shared(asked, shared, crew, study=study, torch_index=torch_index, as_json=json_output)
+        raise typer.Exit(done)
     from spectune.cli.searching import run_search
 
     raise typer.Exit(run_search(asked, study=study, torch_index=torch_index, as_json=json_output))
+
+
+@app.command(short_help="Join a study that several machines share.")
+def worker(
+    study: Annotated[str, typer.Argument(metavar="STUDY", help="Name of the study in the database.")],
+    storage: Storage = None,
+    space: Annotated[
+        str | None,
+        typer.Option("--space", metavar="SPACE", help="The study's space file, where its prompts are files beside it."),
+    ] = None,
+    other_engine: OtherEngine = False,
+    place: Place = None,
+    torch_index: TorchIndex = None,
+    json_output: JsonFlag = False,
+) -> None:
+    """Make launches of a study that `spectune search --storage` began, on this machine, until the study ends."""
+    from spectune.cli.opening import require_shared
+    from spectune.cli.sharing import run_worker
+
+    shared = require_shared(storage, other_engine=other_engine, place=place)
+    raise typer.Exit(run_worker(study, shared, space_file=space, torch_index=torch_index, as_json=json_output))
 
 
 @app.command(short_help="Write a first search space for a model and its drafters.")

@@ -1,0 +1,75 @@
+"""The workers that `spectune search --executor` starts: where, how many, and what each of them runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from spectune.cli.opening import Shared
+from spectune.cli.program import STORAGE_VARIABLE, ExecutorKind
+from spectune.errors import SpectuneError
+from spectune.executors import Executor, LocalExecutor, SlurmExecutor, WorkerCommand, parse_options
+from spectune.space import SearchSpace
+
+
+@dataclass(frozen=True)
+class Crew:
+    """Workers that a search starts, instead of making launches itself.
+
+    Attributes:
+        kind: What starts them.
+        workers: How many.
+        options: Of sbatch.
+    """
+
+    kind: ExecutorKind
+    workers: int
+    options: Mapping[str, str]
+
+    def executor(self, study: str, space: SearchSpace) -> Executor:
+        """Return what starts them.
+
+        Raises:
+            SpectuneError: It cannot be used here.
+        """
+        if self.kind is ExecutorKind.LOCAL:
+            return LocalExecutor()
+        gpus = 0 if space.engine.kind == "simulated" else space.engine.gpus
+        return SlurmExecutor(self.options, name=f"spectune-{study}", gpus=gpus)
+
+    def command(self, study: str, shared: Shared, torch_index: str | None) -> WorkerCommand:
+        """Return what each of them runs: `spectune worker`, with the storage where nobody reads it off."""
+        argv = [sys.executable, "-m", "spectune", "worker", study]
+        if shared.other_engine:
+            argv.append("--allow-other-engine")
+        if shared.place:
+            argv += ["--place", shared.place]
+        if torch_index is not None:
+            argv += ["--torch-index", torch_index]
+        return WorkerCommand(argv, {STORAGE_VARIABLE: shared.storage})
+
+
+def crew_by(
+    kind: ExecutorKind | None, *, nodes: int | None, slurm: Sequence[str], shared: Shared | None
+) -> Crew | None:
+    """Return the workers that the options ask for, None where they ask for none.
+
+    Raises:
+        SpectuneError: The options do not go together.
+    """
+    if kind is None:
+        given = "--nodes" if nodes is not None else "--slurm" if slurm else None
+        if given is not None:
+            raise SpectuneError(f"{given} says how workers are started: add --executor local or --executor slurm")
+        return None
+    if shared is None:
+        raise SpectuneError(
+            f"--executor {kind} starts workers, which share the study through a database: add --storage URL, or "
+            f"set ${STORAGE_VARIABLE}"
+        )
+    if nodes is None:
+        raise SpectuneError(f"--executor {kind} needs --nodes N, the number of workers")
+    if slurm and kind is not ExecutorKind.SLURM:
+        raise SpectuneError(f"--slurm {slurm[0]} is for --executor slurm")
+    return Crew(kind, nodes, parse_options(slurm))

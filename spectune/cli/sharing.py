@@ -1,0 +1,142 @@
+"""`spectune search --storage` and `spectune worker`: many machines, one study."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from typing import Any
+
+from spectune.cli.crewing import Crew
+from spectune.cli.engines import provision
+from spectune.cli.opening import Asked, Shared
+from spectune.cli.searching import DONE, NO_ANSWER, carry_out, check_engine, ready_engine, what_works
+from spectune.cli.terminal import PROGRESS
+from spectune.engines.protocol import Engine
+from spectune.search import Book, Ended, Watcher, check_sampler, refuse_lender, run_study
+from spectune.search.folder import check_name
+from spectune.search.shared.book import SharedBook
+from spectune.search.shared.following import Following
+from spectune.search.shared.joining import (
+    begin_shared,
+    join_search,
+    refuse_other_engine,
+    refuse_other_space,
+    space_here,
+    take_up,
+)
+from spectune.search.shared.line import Line
+from spectune.search.shared.meeting import Meeting
+from spectune.search.shared.mirror import Mirror
+from spectune.search.shared.worker import Worker
+from spectune.space import SearchSpace, load_space, parse_space
+
+
+def search_shared(
+    asked: Asked, shared: Shared, crew: Crew | None, *, study: str | None, torch_index: str | None, as_json: bool
+) -> int:
+    """Begin a shared study, or join the one that is there; returns the exit code.
+
+    Args:
+        asked: What is to be searched.
+        shared: Where the workers meet.
+        crew: Workers to start and to follow; None to make launches here.
+        study: Its name; the space's by default.
+        torch_index: Where a runtime that has to be installed takes torch from.
+        as_json: Whether the answer is printed for scripts.
+
+    Raises:
+        SpectuneError: For bad input, a database that cannot be used, or an environment that cannot run it.
+    """
+    check_sampler(asked.sampler, learns=asked.warm_start is not None)
+    space = asked.space()
+    name = check_name(study or space.name)
+    executor = None if crew is None else crew.executor(name, space)  # before minutes are spent on an installation
+    lender = asked.lender
+    if lender is not None:
+        refuse_lender(lender, space)
+    meeting = Meeting.at(shared.storage, name)
+    found = meeting.described()
+    if found is not None:
+        refuse_other_space(found, name, space)
+    engine = ready_engine(space, torch_index=torch_index, hint=what_works(asked), has_begun=found is not None)
+    with _working(name, shared.place) as worker:
+        if found is None:
+            told = begin_shared(
+                meeting, worker.folder, space, engine,
+                sampler=asked.sampler, takeover_s=shared.takeover_s, lender=lender,
+            )  # fmt: skip
+            found = meeting.require()
+        else:
+            told = join_search(meeting, found, worker.folder, space, engine, sampler=asked.sampler, lender=lender)
+        remark = refuse_other_engine(found, name, engine, allowed=shared.other_engine)
+        _say([*told, f"the study {name} is shared through {meeting.address.shown}: `spectune worker {name}` joins it"])
+        meeting.sign_on(worker, engine)
+        book = _book(meeting, worker, space, found.takeover_s, remark)
+        if crew is None or executor is None:
+            return carry_out(
+                worker.folder, space, _launching(worker, space, engine, book, asked.sampler), as_json=as_json
+            )
+        command = crew.command(name, shared, torch_index)
+
+        def following(watcher: Watcher) -> Coroutine[Any, Any, Ended]:
+            seen = Following(worker.folder, space, engine, watcher, book(watcher), sampler=asked.sampler)
+            return seen.run(executor, command, crew.workers)
+
+        return carry_out(worker.folder, space, following, as_json=as_json)
+
+
+def run_worker(study: str, shared: Shared, *, space_file: str | None, torch_index: str | None, as_json: bool) -> int:
+    """Join a shared study until it ends; returns the exit code, 0 also where the study ends without an answer.
+
+    Raises:
+        SpectuneError: There is no such study, a database that cannot be used, or an environment that cannot run it.
+    """
+    meeting = Meeting.at(shared.storage, check_name(study))
+    found = meeting.require()
+    with _working(study, shared.place) as worker:
+        asked = parse_space(found.resolved, worker.folder.resolved_file)
+        if asked.engine.runtime is not None:
+            provision(asked.engine.runtime, torch_index=torch_index)
+        beside = None if space_file is None else load_space(space_file)
+        space, engine = space_here(found, worker.folder, beside)
+        check_engine(space, engine)
+        remark = refuse_other_engine(found, study, engine, allowed=shared.other_engine)
+        _say([*take_up(found, worker.folder, engine), f"joining the study {study} as {worker.name}"])
+        meeting.sign_on(worker, engine)
+        book = _book(meeting, worker, space, found.takeover_s, remark)
+        done = carry_out(worker.folder, space, _launching(worker, space, engine, book, found.sampler), as_json=as_json)
+        return DONE if done == NO_ANSWER else done  # the study has ended: whoever starts workers need not start another
+
+
+@contextlib.contextmanager
+def _working(study: str, place: str) -> Iterator[Worker]:
+    worker = Worker.of(study, place)
+    try:
+        yield worker
+    finally:
+        worker.lock.release()
+
+
+def _say(lines: Sequence[str]) -> None:
+    for line in lines:
+        PROGRESS.print(line, markup=False, soft_wrap=True)
+
+
+def _launching(
+    worker: Worker, space: SearchSpace, engine: Engine, book: Callable[[Watcher], Book], sampler: str
+) -> Callable[[Watcher], Coroutine[Any, Any, Ended]]:
+    return lambda watcher: run_study(worker.folder, space, engine, watcher, sampler=sampler, book=book(watcher))
+
+
+def _book(
+    meeting: Meeting, worker: Worker, space: SearchSpace, takeover_s: int, remark: str
+) -> Callable[[Watcher], Book]:
+    def opened(watcher: Watcher) -> Book:
+        trials = meeting.trials(space, worker, takeover_s)
+        line = Line(meeting.address, watcher.notes)
+        return SharedBook(
+            trials, Mirror(worker.folder), line,
+            worker=worker.name, place=worker.place, notes=watcher.notes, remark=remark,
+        )  # fmt: skip
+
+    return opened

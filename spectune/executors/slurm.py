@@ -1,0 +1,138 @@
+"""Workers as the tasks of one Slurm job array, submitted through submitit."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spectune.errors import SpectuneError
+from spectune.executors.protocol import State, WorkerCommand, WorkerSeen
+
+if TYPE_CHECKING:
+    from spectune.executors.submission import Submitted
+
+PROGRAMS = ("sbatch", "squeue", "scancel")
+PATIENCE_S = 120.0  # for Slurm to end what was cancelled; its own KillWait is 30 s by default
+POLL_S = 1.0
+OURS = {"array", "chdir", "error", "job-name", "ntasks", "open-mode", "output", "parsable", "signal", "wrap"}
+OF_GPUS = {"gpus", "gpus-per-node", "gpus-per-socket", "gpus-per-task", "gres"}
+_OPTION = re.compile(r"[a-z][a-z0-9-]*")
+_STATES = {
+    "PENDING": State.WAITING, "CONFIGURING": State.WAITING, "REQUEUED": State.WAITING,
+    "REQUEUE_HOLD": State.WAITING, "SUSPENDED": State.WAITING, "PREEMPTED": State.WAITING,
+    "RUNNING": State.RUNNING, "COMPLETING": State.RUNNING, "STOPPED": State.RUNNING, "SIGNALING": State.RUNNING,
+    "STAGE_OUT": State.RUNNING, "RESIZING": State.RUNNING,
+    "COMPLETED": State.DONE,
+}  # fmt: skip
+
+
+class SlurmExecutor:
+    """Every worker is a task of a job array, on whatever node Slurm finds for it."""
+
+    def __init__(self, options: Mapping[str, str], *, name: str, gpus: int = 0) -> None:
+        """Check that jobs can be submitted from here.
+
+        Args:
+            options: Of sbatch, without their dashes: `partition`, `time`, `gres`, …
+            name: Of the job, as `squeue` shows it.
+            gpus: Of one worker; asked for unless the options ask for some.
+
+        Raises:
+            SpectuneError: submitit or Slurm's commands are missing, or an option is not for the user to set.
+        """
+        if find_spec("submitit") is None:
+            raise SpectuneError("--executor slurm needs submitit: pip install 'spectune[slurm]'")
+        if missing := [program for program in PROGRAMS if shutil.which(program) is None]:
+            raise SpectuneError(
+                f"--executor slurm needs Slurm's commands, but {', '.join(missing)} is not in PATH here"
+            )
+        wanted = {"gpus-per-node": str(gpus)} if gpus and not OF_GPUS & options.keys() else {}
+        self._options, self._name = wanted | dict(options), name
+        self._submission: asyncio.Future[Submitted] | None = None
+        self._seen: list[WorkerSeen] = []
+
+    async def start(self, command: WorkerCommand, count: int, logs: Path) -> None:
+        """Submit the array; Slurm starts its tasks when it has room for them."""
+        from spectune.executors.submission import submit
+
+        self._submission = asyncio.ensure_future(
+            asyncio.to_thread(submit, command, count, logs, self._options, name=self._name)
+        )
+        submitted = await asyncio.shield(self._submission)  # once it is on its way, only its answer says what to cancel
+        self._seen = [WorkerSeen(State.WAITING, "submitted", log) for log in submitted.logs]
+
+    async def look(self) -> Sequence[WorkerSeen]:
+        """Return how each worker is; as it was last seen while Slurm does not answer."""
+        if self._submission is not None:
+            job = (await self._submission).job
+            self._seen = await asyncio.to_thread(_look, job, self._seen)
+        return self._seen
+
+    async def end(self) -> None:
+        """Cancel the array and wait until Slurm has ended all of it."""
+        if self._submission is None:
+            return
+        submitted = (await asyncio.wait([self._submission]))[0].pop()
+        if submitted.exception() is None:
+            await asyncio.to_thread(_cancel, submitted.result().job)
+
+
+def parse_options(given: Sequence[str]) -> dict[str, str]:
+    """Return `KEY=VALUE` options of sbatch as a mapping.
+
+    Raises:
+        SpectuneError: One has another form, or is set by spectune itself.
+    """
+    options = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not equals or not _OPTION.fullmatch(key) or not value.isprintable():
+            raise SpectuneError(
+                f"--slurm takes an option of sbatch as KEY=VALUE, such as partition=gpu, but got {text!r}"
+            )
+        if key in OURS:
+            raise SpectuneError(f"--slurm {text}: spectune sets {key} itself")
+        options[key] = value
+    return options
+
+
+def _look(job: str, before: Sequence[WorkerSeen]) -> list[WorkerSeen]:
+    """Ask Slurm's queue, not its accounting: many clusters keep none."""
+    asked = _run("squeue", "--noheader", "--array", "--states=all", f"--jobs={job}", "--format=%K|%T|%r")
+    if asked.returncode != 0 and "Invalid job id" not in asked.stderr:
+        return list(before)
+    rows = dict(row.split("|", 1) for row in asked.stdout.splitlines())
+    return [_seen(rows.get(str(number)), seen) for number, seen in enumerate(before)]
+
+
+def _seen(row: str | None, before: WorkerSeen) -> WorkerSeen:
+    if row is None:  # Slurm forgets a job minutes after its end
+        return before if before.state.ended else WorkerSeen(State.DONE, "no longer known to Slurm", before.log)
+    state, _, reason = row.partition("|")
+    words = state if reason in {"", "None"} else f"{state} ({reason})"
+    return WorkerSeen(_STATES.get(state, State.FAILED), words, before.log)
+
+
+def _cancel(job: str) -> None:
+    deadline, told = time.monotonic() + PATIENCE_S, False
+    while True:
+        told = told or _run("scancel", job).returncode == 0  # once: each time is a signal, and a second one means haste
+        asked = _run("squeue", "--noheader", "--array", f"--jobs={job}")
+        if not asked.stdout.strip() and (asked.returncode == 0 or "Invalid job id" in asked.stderr):
+            return
+        if time.monotonic() > deadline:
+            raise SpectuneError(
+                f"Slurm has not ended job {job}; see `squeue --jobs {job}`, end it with `scancel {job}`"
+            )
+        time.sleep(POLL_S)
+
+
+def _run(*argv: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(argv, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL)

@@ -1,0 +1,88 @@
+"""What is said of a study as it runs: how far it is, what others do, and what is worth a line of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from spectune.search.beside import busy_remark
+from spectune.search.feed import PromptFeed
+from spectune.search.plan import Wait
+from spectune.search.proposals import Proposer
+from spectune.search.prospect import Prospect, progress, prospect
+from spectune.search.records import Step, TrialRecord
+from spectune.search.watcher import Watcher
+from spectune.space import SearchSpace
+
+
+class Gauge:
+    """Tells how far the study is."""
+
+    def __init__(self, space: SearchSpace, proposer: Proposer, watcher: Watcher, *, known: int, virtual: bool) -> None:
+        self._space, self._proposer, self._watcher = space, proposer, watcher
+        self._known, self._virtual, self._began = known, virtual, time.monotonic()
+
+    def begins(self, records: Sequence[TrialRecord]) -> Prospect:
+        """Say it at the start; returns what is expected."""
+        expected = prospect(records, self._space, self._proposer)
+        so_far = progress(records, expected)
+        self._watcher.planned(replace(so_far, left_s=None) if self._virtual else so_far)
+        return expected
+
+    def goes_on(self, records: Sequence[TrialRecord]) -> None:
+        """Say it again."""
+        made = len(records) - self._known
+        pace = (time.monotonic() - self._began) / made if self._virtual and made else None
+        self._watcher.planned(progress(records, prospect(records, self._space, self._proposer), pace))
+
+
+class Remarks:
+    """Says what is worth a line of its own, once."""
+
+    def __init__(self, watcher: Watcher, space: SearchSpace, records: Sequence[TrialRecord]) -> None:
+        self._watcher, self._space = watcher, space
+        self._known = {record.trial for record in records}
+        self._changes: set[str] = set()  # of the machine
+        self._reused, self._too_long, self._beside, self._waiting = False, 0, False, ""
+
+    def launch(self, record: TrialRecord, seen: Sequence[str]) -> None:
+        """Say what was seen of a launch, and how the machine has changed."""
+        self._known.add(record.trial)
+        for remark in seen:
+            self._watcher.notes(remark)
+        for change in record.environment_changes:
+            if change.matters and change.field not in self._changes:
+                self._changes.add(change.field)
+                self._watcher.notes(f"the machine is not as it was when the study began: {change}")
+        if not self._beside and (beside := busy_remark(record)) is not None:
+            self._beside = True
+            self._watcher.notes(beside)
+
+    def elsewhere(self, records: Sequence[TrialRecord]) -> None:
+        """Say what came of launches that others made."""
+        for record in records:
+            if record.trial not in self._known:
+                self._known.add(record.trial)
+                what = f"{self._space.label(record.candidate)} ({record.role})"
+                self._watcher.notes(f"[{record.trial}] {what}, on {record.place or 'another machine'}: {record.status}")
+                self._watcher.finished(record)
+
+    def waiting(self, wait: Wait, running: Sequence[Step]) -> None:
+        """Say what there is to wait for."""
+        theirs = ", ".join(f"{other.trial} on {other.place or 'another machine'}" for other in running)
+        said = f"waiting: {wait.reason}" + (f" (under way: {theirs})" if theirs else "")
+        if said != self._waiting:
+            self._waiting = said
+            self._watcher.notes(said)
+
+    def prompts(self, feed: PromptFeed) -> None:
+        """Say that prompts have run out, or are left out."""
+        if feed.reused and not self._reused:
+            self._reused = True
+            self._watcher.notes(
+                "the prompts have run out and are sent again: repeated ones may come from the prefix cache"
+            )
+        if feed.too_long > self._too_long:
+            self._too_long = feed.too_long
+            self._watcher.notes(f"{feed.too_long} prompts are left out: with their answers they exceed the context")

@@ -1,0 +1,185 @@
+"""How a worker comes to a shared study: it begins it, or takes up the one that is there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from spectune import __version__, files
+from spectune.engines.protocol import Engine
+from spectune.engines.sglang.adapter import SGLangEngine
+from spectune.errors import SpectuneError
+from spectune.machine import take_fingerprint
+from spectune.search.beginning import open_study
+from spectune.search.checking import study_engine, with_prompts
+from spectune.search.folder import StudyFolder
+from spectune.search.migration import changes
+from spectune.search.shared.description import Description, begin, change
+from spectune.search.shared.meeting import Meeting
+from spectune.search.warm_start import WARM_START, WarmStart
+from spectune.space import SearchSpace, parse_space
+
+
+def refuse_other_space(found: Description, name: str, space: SearchSpace) -> None:
+    """Make sure that a search asks what the shared study asks; only its budget may be another.
+
+    Raises:
+        SpectuneError: Naming what differs.
+    """
+    theirs = parse_space(found.resolved, Path(f"{name}, as it is shared"))
+    other = [change for change in changes(theirs, space) if not _of_no_matter(change.key)]
+    if other:
+        raise SpectuneError(
+            f"the shared study {name} was begun with another search space or engine: {'; '.join(map(str, other))}; "
+            "give this one a name of its own with --study NAME"
+        )
+
+
+def refuse_other_engine(found: Description, name: str, engine: Engine, *, allowed: bool) -> str:
+    """Make sure that a worker launches the engine the study was begun with.
+
+    Args:
+        found: The study.
+        name: Its name.
+        engine: What the worker has.
+        allowed: Whether another one may join all the same.
+
+    Returns:
+        What readers of this worker's records should know; empty where the engine is the same.
+
+    Raises:
+        SpectuneError: It is another one, or what belongs to it is, and that is not allowed.
+    """
+    differing = [] if engine.title == found.engine else [f"{engine.title} is here, and the study runs {found.engine}"]
+    differing += [f"{file} differs" for file, text in engine.belongings().items() if found.belongings.get(file) != text]
+    if not differing:
+        return ""
+    said = f"another engine: {'; '.join(differing)}"
+    if not allowed:
+        raise SpectuneError(
+            f"the shared study {name} has {said}; its launches would not be comparable: install the same here, or join "
+            "with --allow-other-engine"
+        )
+    return f"made with {said}"
+
+
+def begin_shared(
+    meeting: Meeting,
+    folder: StudyFolder,
+    space: SearchSpace,
+    engine: Engine,
+    *,
+    sampler: str,
+    takeover_s: float,
+    lender: StudyFolder | None,
+) -> list[str]:
+    """Begin a shared study from its folder here, whose launches are shared too where there are some.
+
+    Returns:
+        What there is to say of it, in sentences.
+
+    Raises:
+        SpectuneError: The folder holds another study, or another search has begun another one meanwhile.
+    """
+    told = list(open_study(folder, space, engine, lender))
+    belongings = dict(engine.belongings())
+    warm_start = folder.belonging(WARM_START)
+    if warm_start is not None:
+        belongings[WARM_START] = warm_start
+    resolved = folder.resolved_file.read_text(encoding="utf-8")
+    mine = Description(
+        space=space.text, resolved=resolved, beside=str(space.path.resolve().parent), belongings=belongings,
+        engine=engine.title, sampler=sampler, takeover_s=max(2, round(takeover_s)),
+    )  # fmt: skip
+    held = begin(meeting.storage, meeting.address, meeting.name, space, mine)
+    if held != mine:
+        refuse_other_space(held, meeting.name, space)
+    return told
+
+
+def join_search(
+    meeting: Meeting,
+    found: Description,
+    folder: StudyFolder,
+    space: SearchSpace,
+    engine: Engine,
+    *,
+    sampler: str,
+    lender: StudyFolder | None,
+) -> list[str]:
+    """Join a study with the command that could have begun it.
+
+    Returns:
+        What there is to say of it, in sentences.
+
+    Raises:
+        SpectuneError: It asks something else, or its folder here holds another study.
+    """
+    if sampler != found.sampler:
+        raise SpectuneError(
+            f"the shared study {meeting.name} was begun with --sampler {found.sampler}, so {sampler} cannot join it"
+        )
+    told = take_up(found, folder, engine)
+    lent = WarmStart.of(folder)
+    if lender is not None and (lent is None or lent.study != lender.name):
+        began = "without one" if lent is None else f"from {lent.study}"
+        raise SpectuneError(f"--warm-start {lender.name}: the shared study {meeting.name} has begun, {began}")
+    theirs = parse_space(found.resolved, Path(meeting.name))
+    if theirs.budget != space.budget:
+        remarks = [line for line in found.resolved.splitlines() if line.startswith("#")]
+        resolved = "\n".join([*remarks, space.resolved_yaml()])
+        change(meeting.storage, meeting.address, meeting.name, replace(found, resolved=resolved))
+        told.append("the budget of the shared study is the one given now, also for workers that join from here on")
+    return told
+
+
+def space_here(found: Description, folder: StudyFolder, beside: SearchSpace | None) -> tuple[SearchSpace, SGLangEngine]:
+    """Return the space of a shared study and its engine, as a worker on this machine has them.
+
+    Args:
+        found: The study.
+        folder: The worker's own.
+        beside: The space's file on this machine, where its prompts are files beside it.
+
+    Raises:
+        SpectuneError: The prompts or the engine are not here.
+    """
+    space = parse_space(found.resolved, folder.resolved_file)
+    there = Path(found.beside) / folder.space_file.name
+    local = [source.prompts for source in space.workload.prompts if not source.prompts.startswith("builtin:")]
+    if beside is None and local and all((there.parent / prompts).exists() for prompts in local):
+        space = replace(space, path=there)  # machines that share a file system share the prompts too
+    for belonging, text in found.belongings.items():
+        if not folder.exists():
+            files.write_whole(folder.root / belonging, text)
+    space = with_prompts(folder, space, beside)
+    return space, study_engine(folder, space)
+
+
+def take_up(found: Description, folder: StudyFolder, engine: Engine) -> list[str]:
+    """Make a worker's folder a copy of the shared study's beginning, with this machine's fingerprint.
+
+    Raises:
+        SpectuneError: There is another study in it.
+    """
+    if folder.exists():
+        theirs = parse_space(found.resolved, folder.resolved_file)
+        other = [change for change in changes(theirs, folder.space()) if not _of_no_matter(change.key)]
+        if other:
+            raise SpectuneError(
+                f"{folder.root} holds another study than the shared one: {'; '.join(map(str, other))}; move it away, "
+                "or work in another folder"
+            )
+    else:
+        software = engine.software()
+        fingerprint = take_fingerprint(
+            engine.title, packages=software.packages, engine_sitecustomize=software.sitecustomize
+        )
+        folder.begin(found.space, found.resolved, fingerprint.to_json(), found.belongings)
+    if found.spectune != __version__:
+        return [f"the study was begun by spectune {found.spectune}, and this is {__version__}"]
+    return []
+
+
+def _of_no_matter(key: str) -> bool:
+    return key == "name" or key.startswith("budget")

@@ -1,0 +1,103 @@
+"""Who a worker is, and the folder it has to itself."""
+
+from __future__ import annotations
+
+import platform
+import re
+import secrets
+from dataclasses import dataclass
+
+from filelock import FileLock
+
+from spectune import files
+from spectune.errors import SpectuneError
+from spectune.machine import here
+from spectune.search.folder import StudyFolder
+
+WORKER_FILE = "worker.json"
+"""Says of a study folder that it is a worker's copy of a shared study."""
+SCHEMA = 1
+_PLACE = re.compile(r"[A-Za-z0-9._:,-]{1,100}")
+MOST_WORKERS = 100  # that share a folder of studies
+
+
+@dataclass(frozen=True)
+class Worker:
+    """One process that makes launches of a shared study.
+
+    Attributes:
+        study: Name of the shared study.
+        folder: Its own copy of the study.
+        lock: Held as long as it lives.
+        name: No other worker has it at the same time; the same folder on the same machine gives the same one, so that
+            a worker that starts again knows what it left behind.
+        place: Where its launches are made.
+    """
+
+    study: str
+    folder: StudyFolder
+    lock: FileLock
+    name: str
+    place: str
+
+    @classmethod
+    def of(cls, study: str, place: str = "") -> Worker:
+        """Take the study's folder here; the next one where another worker of the study has it.
+
+        Args:
+            study: Name of the shared study.
+            place: Where its launches are made; by default this machine, by its name.
+
+        Raises:
+            SpectuneError: No folder can be written, or the place cannot be shown as it is.
+        """
+        if place and not _PLACE.fullmatch(place):
+            raise SpectuneError(f"a place is made of at most 100 letters, digits and .-_:, but got {place!r}")
+        for number in range(1, MOST_WORKERS + 1):
+            folder = StudyFolder.named(study if number == 1 else f"{study}.worker{number}")
+            if number > 1 and folder.exists() and shared_study(folder) != study:
+                continue
+            lock = folder.try_lock()
+            if lock is not None:
+                return cls(study, folder, lock, _name(folder, study), place or here())
+        raise SpectuneError(f"{MOST_WORKERS} workers of the study {study} run here; start more in another folder")
+
+    def keep(self) -> None:
+        """Write down in the folder whose it is: from now on nobody goes on with it alone."""
+        content = {"schema": SCHEMA, "study": self.study, "host": platform.node(), "worker": self.name}
+        files.write_json(self.folder.root / WORKER_FILE, content)
+
+
+def shared_study(folder: StudyFolder) -> str | None:
+    """Return the shared study that a folder is a copy of; None where it is none."""
+    try:
+        content = files.read_json(folder.root / WORKER_FILE)
+        return str(content["study"])
+    except (SpectuneError, KeyError, TypeError):
+        return None
+
+
+def refuse_shared(folder: StudyFolder) -> None:
+    """Make sure that a study is not gone on with alone while others share it.
+
+    Raises:
+        SpectuneError: It is a copy of a shared one.
+    """
+    study = shared_study(folder)
+    if study is not None:
+        raise SpectuneError(
+            f"{folder.root} is a copy of the shared study {study}: go on with --storage URL, or, if the database is "
+            f"gone for good, remove {folder.root / WORKER_FILE} and go on with this copy alone"
+        )
+
+
+def _name(folder: StudyFolder, study: str) -> str:
+    """Return the worker's name; a folder that was copied from another machine gets a new one."""
+    host = platform.node()
+    try:
+        content = files.read_json(folder.root / WORKER_FILE)
+        if content["host"] == host and content["study"] == study:
+            return str(content["worker"])
+    except (SpectuneError, KeyError, TypeError):
+        pass
+    return f"{host}-{secrets.token_hex(4)}"

@@ -1,0 +1,46 @@
+"""Options of a search that starts workers: what does not go together is said before anything begins."""
+
+from __future__ import annotations
+
+import pytest
+
+from spectune.cli.crewing import Crew, crew_by
+from spectune.cli.opening import Shared
+from spectune.cli.program import ExecutorKind
+from spectune.errors import SpectuneError
+
+SHARED = Shared("postgresql://u:planted-secret@db/x", 600.0, other_engine=True, place="rack")
+LOCAL, SLURM = ExecutorKind.LOCAL, ExecutorKind.SLURM
+
+
+@pytest.mark.parametrize(
+    ("kind", "nodes", "slurm", "shared", "said"),
+    [
+        (None, 2, [], SHARED, "--nodes says how workers are started: add --executor"),
+        (None, None, ["time=1"], SHARED, "--slurm says how workers are started: add --executor"),
+        (LOCAL, 2, [], None, "--executor local starts workers, .* add --storage URL"),
+        (SLURM, None, [], SHARED, "--executor slurm needs --nodes N"),
+        (LOCAL, 2, ["time=1"], SHARED, "--slurm time=1 is for --executor slurm"),
+        (SLURM, 2, ["time"], SHARED, "KEY=VALUE"),
+    ],
+)
+def test_what_does_not_go_together(
+    kind: ExecutorKind | None, nodes: int | None, slurm: list[str], shared: Shared | None, said: str
+) -> None:
+    with pytest.raises(SpectuneError, match=said):
+        crew_by(kind, nodes=nodes, slurm=slurm, shared=shared)
+
+
+def test_without_these_options_no_workers_are_started() -> None:
+    assert crew_by(None, nodes=None, slurm=[], shared=SHARED) is None
+
+
+def test_a_worker_is_told_the_storage_where_nobody_reads_it_off() -> None:
+    crew = crew_by(SLURM, nodes=4, slurm=["partition=gpu"], shared=SHARED)
+    assert crew == Crew(SLURM, 4, {"partition": "gpu"})
+    command = crew.command("study", SHARED, "https://index.example/simple")
+    assert command.argv[1:] == [
+        "-m", "spectune", "worker", "study", "--allow-other-engine", "--place", "rack", "--torch-index", "https://index.example/simple",
+    ]  # fmt: skip
+    assert command.env == {"SPECTUNE_STORAGE": SHARED.storage}
+    assert not any("planted-secret" in word for word in command.argv)

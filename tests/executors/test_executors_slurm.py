@@ -1,0 +1,94 @@
+"""What is Slurm's own: options, the batch script, and what is said when it does not go well."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from private_slurm import Slurm
+
+from spectune.errors import SpectuneError
+from spectune.executors import SlurmExecutor, WorkerCommand, parse_options
+
+COMMAND = WorkerCommand(["true"], {"SPECTUNE_STORAGE": "postgresql://u:planted-secret@db/x"})
+
+
+@pytest.fixture
+def cluster(slurm: Slurm, monkeypatch: pytest.MonkeyPatch) -> Slurm:
+    for name, value in slurm.env.items():
+        monkeypatch.setenv(name, value)
+    return slurm
+
+
+def test_options_are_those_of_sbatch() -> None:
+    given_options = ["partition=gpu", "time=12:00:00", "gres=gpu:h100:8", "comment=a=b"]
+    assert parse_options(given_options) == {
+        "partition": "gpu", "time": "12:00:00", "gres": "gpu:h100:8", "comment": "a=b",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", ["partition", "=gpu", "--time=1", "time=1\nrm -rf x", "Time=1", "a b=1", "array=0-9"])
+def test_what_is_no_option_is_refused(wrong: str) -> None:
+    with pytest.raises(SpectuneError, match="--slurm"):
+        parse_options([wrong])
+
+
+@given(st.text())
+def test_any_text_is_one_option_on_one_line_or_refused(text: str) -> None:
+    try:
+        options = parse_options([text])
+    except SpectuneError:
+        return
+    assert [f"{key}={value}" for key, value in options.items()] == [text]
+    assert text.isprintable()
+
+
+def test_without_slurm_it_is_said_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(SpectuneError, match="sbatch, squeue, scancel"):
+        SlurmExecutor({}, name="x")
+
+
+def submit(folder: Path, *, gpus: int = 0, **options: str) -> str:
+    """Submit two workers, cancel them and return the batch script."""
+
+    async def run() -> None:
+        executor = SlurmExecutor({key.replace("_", "-"): value for key, value in options.items()}, name="x", gpus=gpus)
+        await executor.start(COMMAND, 2, folder)
+        await executor.end()
+
+    asyncio.run(run())
+    (script,) = folder.glob("*_submission.sh")
+    return script.read_text()
+
+
+@pytest.mark.services
+def test_the_batch_script_holds_a_command_and_no_secret(cluster: Slurm, tmp_path: Path) -> None:
+    folder = tmp_path / "jobs"
+    lines = submit(folder, time="1:00:00", comment="$(touch owned); a'b").splitlines()
+    assert "exec true" in lines
+    assert {"#SBATCH --array=0-1%2", "#SBATCH --time=1:00:00", "#SBATCH --signal=B:TERM@60"} <= set(lines)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert not [file for file in folder.rglob("*") if file.suffix == ".pkl" or "planted-secret" in file.read_text()]
+    assert not Path("owned").exists()
+    assert not cluster.jobs()
+
+
+@pytest.mark.services
+def test_a_worker_asks_for_the_gpus_of_its_engine_unless_told_otherwise(cluster: Slurm, tmp_path: Path) -> None:
+    with pytest.raises(SpectuneError, match="Slurm does not take the job: "):
+        submit(tmp_path / "without", gpus=8)  # this cluster has none
+    assert "gpus-per-node" not in submit(tmp_path / "with", gpus=8, gpus_per_task="0")
+
+
+@pytest.mark.services
+def test_slurms_own_words_tell_what_it_refuses(
+    cluster: Slurm, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SpectuneError, match="Slurm does not take the job: invalid partition specified: none-such"):
+        submit(tmp_path, partition="none-such")
+    assert not capfd.readouterr().err
+    assert not cluster.jobs()

@@ -1,0 +1,73 @@
+"""Real workers of a shared study, as a user starts them, and what their folders must have in common."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from private_daemon import eventually
+from readme_commands import SPECTUNE
+from search_simulated import SPACE, write
+
+from spectune.search import StudyFolder, TrialRecord
+
+WORKLOAD: dict[str, Any] = {
+    "prompts": "builtin:tiny", "chat_template": False, "output_tokens": 32,
+    "levels": [{"concurrency": 2}], "level_time_limit": "1s",
+}  # fmt: skip
+
+
+def space(folder: Path, *, trials: int, **more: Any) -> Path:
+    """Write a space whose launches take about two seconds."""
+    folder.mkdir(exist_ok=True)
+    engine = SPACE["engine"] | {"virtual": False, "parallel": 4}
+    return write(folder, engine=engine, budget={"trials": trials}, workload=WORKLOAD, **more)
+
+
+class Started:
+    """A spectune that runs in a folder; killed when the context ends, should it still run."""
+
+    def __init__(self, folder: Path, *arguments: str, storage: str, env: Mapping[str, str] | None = None) -> None:
+        folder.mkdir(exist_ok=True)
+        self.folder, self._said = folder, folder / "said.txt"
+        with self._said.open("ab") as said:
+            self.process = subprocess.Popen(
+                [SPECTUNE, *arguments], cwd=folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said,
+                env={**os.environ, **(env or {}), "SPECTUNE_STORAGE": storage},
+            )  # fmt: skip
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    @property
+    def said(self) -> str:
+        """All it has printed."""
+        return self._said.read_text()
+
+    def says(self, words: str, within_s: float = 120.0) -> bool:
+        """Whether it prints something."""
+        return (
+            eventually(lambda: words in self.said or self.process.poll() is not None, within_s) and words in self.said
+        )
+
+    def ends(self, within_s: float = 240.0) -> int:
+        """Wait for its end and return its exit code."""
+        return self.process.wait(within_s)
+
+
+def records(folder: Path, study: str = "sim") -> Sequence[TrialRecord]:
+    """Return the launches that a worker's folder holds."""
+    return StudyFolder(folder / "studies" / study).records()
+
+
+def written(folder: Path, study: str = "sim") -> Mapping[str, bytes]:
+    """Return a worker's records as they stand on its disk, by the names of their folders."""
+    files = (folder / "studies" / study / "trials").glob("*/result.json")
+    return {file.parent.name: file.read_bytes() for file in sorted(files)}

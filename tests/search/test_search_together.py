@@ -1,0 +1,173 @@
+"""`spectune search --storage` and `spectune worker`, with real processes on a simulated machine."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from private_daemon import eventually
+from readme_commands import SPECTUNE
+from search_simulated import write
+from search_workers import Started, records, space
+
+from spectune.search.shared.mirror import SECOND
+from spectune.serving.processes import is_alive
+
+
+def shared(folder: Path) -> str:
+    return f"sqlite:///{folder}/shared.db"
+
+
+def said(folder: Path, *arguments: str, storage: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    folder.mkdir(exist_ok=True)
+    return subprocess.run(
+        [SPECTUNE, *arguments], cwd=folder, capture_output=True, text=True, check=False,
+        env={**os.environ, "SPECTUNE_STORAGE": storage},
+    )  # fmt: skip
+
+
+def environments(pid: int) -> Iterator[bytes]:
+    """Yield the environment of every process below one."""
+    for process in psutil.Process(pid).children(recursive=True):
+        with contextlib.suppress(OSError):
+            yield Path(f"/proc/{process.pid}/environ").read_bytes()
+
+
+def test_two_that_search_share_the_launches(tmp_path: Path) -> None:
+    storage, search = shared(tmp_path), ("search", "../sim.yaml", "--place")
+    write(tmp_path, budget={"trials": 6})
+    with (
+        Started(tmp_path / "a", *search, "A", storage=storage) as one,
+        Started(tmp_path / "b", *search, "B", storage=storage) as other,
+    ):
+        assert (one.ends(), other.ends()) == (0, 0), one.said + other.said
+    by_a, by_b = records(tmp_path / "a"), records(tmp_path / "b")
+    assert by_a == by_b
+    assert [record.trial for record in by_a] == list(range(6))
+    assert {record.place for record in by_a} == {"A", "B"}
+    for folder in ("a", "b"):
+        summary = json.loads((tmp_path / folder / "studies/sim/summary.json").read_bytes())
+        assert summary["verdict"] in {"speculation", "tie"}
+        assert not (tmp_path / folder / "studies/sim" / SECOND).exists()
+        assert (tmp_path / folder / "reports/sim.html").exists()
+        assert said(tmp_path / folder, "breakeven", "sim").returncode == 0
+    again = said(tmp_path / "late", "worker", "sim", "--storage", storage, "--json")
+    assert json.loads(again.stdout)["study"] == "sim", "who comes late gets the answer too"
+    assert [record.trial for record in records(tmp_path / "late")] == list(range(6))
+
+
+def test_kill_9_of_a_worker_costs_no_launch(tmp_path: Path) -> None:
+    storage, search = shared(tmp_path), ("search", "../sim.yaml", "--takeover-after", "4s", "--place", "A")
+    space(tmp_path, trials=4)
+    with Started(tmp_path / "a", *search, storage=storage) as lost:
+        assert lost.says("[1]"), lost.said
+        tree = psutil.Process(lost.process.pid).children(recursive=True)
+        lost.process.kill()
+    with Started(tmp_path / "b", "worker", "sim", "--place", "B", storage=storage) as worker:
+        assert worker.ends() == 0, worker.said
+    made = records(tmp_path / "b")
+    assert [record.trial for record in made] == [0, 1, 2, 3]
+    assert [record.place for record in made] == ["A", "B", "B", "B"]
+    assert eventually(lambda: not any(is_alive(process) for process in tree))
+    with Started(tmp_path / "a", *search, storage=storage) as again:  # finds nothing left to do
+        assert again.ends() == 0, again.said
+    assert records(tmp_path / "a") == made
+
+
+def test_workers_of_one_folder_have_a_copy_each(tmp_path: Path) -> None:
+    write(tmp_path, budget={"trials": 3})
+    storage = shared(tmp_path)
+    with (
+        Started(tmp_path / "a", "search", "../sim.yaml", storage=storage) as first,
+        Started(tmp_path / "a", "search", "../sim.yaml", storage=storage) as second,
+    ):
+        assert (first.ends(), second.ends()) == (0, 0), first.said
+    assert records(tmp_path / "a") == records(tmp_path / "a", "sim.worker2")
+
+
+def test_launches_made_alone_are_shared_and_then_not_gone_on_with_alone(tmp_path: Path) -> None:
+    write(tmp_path, budget={"trials": 3})
+    assert said(tmp_path / "a", "search", "../sim.yaml", "--trials", "2").returncode == 0
+    alone = records(tmp_path / "a")
+    storage = shared(tmp_path)
+    told = said(tmp_path / "a", "search", "../sim.yaml", storage=storage)
+    assert told.returncode == 0, told.stderr
+    assert "sent 2 finished launches that only this machine had" in told.stderr
+    assert said(tmp_path / "b", "worker", "sim", "--storage", storage).returncode == 0
+    assert records(tmp_path / "b")[:2] == alone
+    refused = said(tmp_path / "a", "search", "../sim.yaml")
+    assert refused.returncode == 2
+    assert "is a copy of the shared study sim: go on with --storage URL" in refused.stderr
+
+
+def test_another_study_of_that_name_is_left_as_it_is(tmp_path: Path) -> None:
+    write(tmp_path, budget={"trials": 2})
+    assert said(tmp_path / "a", "search", "../sim.yaml", storage=shared(tmp_path)).returncode == 0
+    write(tmp_path, budget={"trials": 2}, search={"speculative-algorithm": ["none", "NGRAM"]})
+    assert said(tmp_path / "b", "search", "../sim.yaml").returncode == 0
+    refused = said(tmp_path / "b", "worker", "sim", storage=shared(tmp_path))
+    assert refused.returncode == 2
+    assert "holds another study than the shared one" in refused.stderr
+    assert said(tmp_path / "b", "search", "../sim.yaml", "--trials", "3").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["worker", "sim"], "a worker needs the database of its study: --storage URL, or $SPECTUNE_STORAGE"),
+        (["worker", "sim", "--storage", "URL"], "there is no study sim in sqlite:///"),
+        (["worker", "../sim", "--storage", "URL"], "a study's name is made of"),
+        (["worker", "sim", "--storage", "postgresql://u:pa55word@127.0.0.1:9/d"], "Connection refused"),
+        (["search", "../sim.yaml", "--storage", "URL", "--takeover-after", "1s"], "must be at least 3 s, but got 1s"),
+        (["search", "../sim.yaml", "--storage", "URL", "--takeover-after", "soon"], "a duration must look like 90s"),
+        (["search", "../sim.yaml", "--storage", "URL", "--place", "a place"], "a place is made of"),
+    ],
+)
+def test_bad_input_is_one_message(tmp_path: Path, arguments: list[str], words: str) -> None:
+    write(tmp_path, budget={"trials": 3})
+    told = said(tmp_path / "a", *(shared(tmp_path) if word == "URL" else word for word in arguments))
+    assert told.returncode == 2
+    assert words in told.stderr
+    assert "pa55word" not in told.stderr
+    assert "Traceback" not in told.stderr
+
+
+def test_what_differs_from_the_shared_study_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, budget={"trials": 2})
+    storage = shared(tmp_path)
+    assert said(tmp_path / "a", "search", "../sim.yaml", "--storage", storage).returncode == 0
+    write(tmp_path, budget={"trials": 2}, search={"speculative-algorithm": ["none", "NGRAM"]})
+    space = said(tmp_path / "b", "search", "../sim.yaml", "--storage", storage)
+    assert "begun with another search space" in space.stderr
+    write(tmp_path, budget={"trials": 2}, profile={"seed": 4})
+    engine = said(tmp_path / "b", "search", "../sim.yaml", "--storage", storage)
+    assert "another engine: profile.yaml differs" in engine.stderr
+    assert "--allow-other-engine" in engine.stderr
+    write(tmp_path, budget={"trials": 2})
+    sampler = said(tmp_path / "b", "search", "../sim.yaml", "--storage", storage, "--sampler", "random")
+    assert "was begun with --sampler guided" in sampler.stderr
+    assert {told.returncode for told in (space, engine, sampler)} == {2}
+    write(tmp_path, budget={"trials": 3}, profile={"seed": 4})
+    allowed = said(tmp_path / "b", "search", "../sim.yaml", "--storage", storage, "--allow-other-engine")
+    assert allowed.returncode == 0, allowed.stderr
+    assert "the budget of the shared study is the one given now" in allowed.stderr
+    assert records(tmp_path / "b")[2].notes[-1].startswith("made with another engine: profile.yaml differs")
+
+
+def test_no_process_inherits_the_password_of_a_storage(tmp_path: Path) -> None:
+    space(tmp_path, trials=2)
+    storage = f"{shared(tmp_path)}?timeout=59"  # what stands for a password: SQLite takes none
+    with Started(tmp_path / "a", "search", "../sim.yaml", storage=storage) as search:
+        inherited: list[bytes] = []
+        assert eventually(lambda: bool(inherited.extend(environments(search.process.pid)) or inherited)), search.said
+        assert search.ends() in {0, 1}, search.said  # whatever came of the launches
+    assert not any(b"timeout=59" in environ for environ in inherited)
+    assert "timeout=59" not in search.said
+    assert not [path for path in (tmp_path / "a").rglob("*") if path.is_file() and b"timeout=59" in path.read_bytes()]

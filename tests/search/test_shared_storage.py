@@ -1,0 +1,155 @@
+"""Addresses of databases, and what is said of those that cannot be used."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+from shared_samples import STUDY, Member, described, engine, space, step, url
+
+from spectune.errors import SpectuneError
+from spectune.search import StudyFolder
+from spectune.search.shared.description import Description, begin, find
+from spectune.search.shared.joining import refuse_other_space
+from spectune.search.shared.line import Line
+from spectune.search.shared.meeting import Meeting
+from spectune.search.shared.storage import Address, open_storage
+from spectune.search.shared.trials import SharedTrials
+from spectune.search.shared.worker import Worker
+
+SECRET = "pa55{0}w%40rd"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("nonsense", "a storage must be postgresql"),
+        (f"://user:{SECRET}@host", "a storage must be postgresql"),
+        ("mysql://host/spectune", "'mysql' is neither"),
+        ("sqlite://", "cannot be shared; name a file"),
+        ("sqlite:///:memory:", "cannot be shared; name a file"),
+        ("postgresql+asyncpg://host/spectune", r"the driver asyncpg is not installed; .*spectune\[postgres\]"),
+    ],
+)
+def test_a_wrong_url_is_one_sentence(text: str, words: str) -> None:
+    with pytest.raises(SpectuneError, match=words) as raised:
+        Address.of(text)
+    assert "pa55" not in str(raised.value)
+
+
+@pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
+def test_a_postgresql_url_gets_the_driver_that_is_installed(scheme: str) -> None:
+    address = Address.of(f"{scheme}://user:{SECRET}@host/spectune")
+    assert address.url == f"postgresql+psycopg://user:{SECRET.replace('{', '%7B').replace('}', '%7D')}@host/spectune"
+    assert address.shown == "postgresql://user:***@host/spectune"
+    assert SECRET not in repr(address)
+
+
+def test_a_database_that_does_not_listen_is_said_without_the_password() -> None:
+    with pytest.raises(SpectuneError, match=r"cannot use the storage postgresql://user:\*\*\*@127.0.0.1") as raised:
+        open_storage(Address.of(f"postgresql://user:{SECRET}@127.0.0.1:9/spectune"))
+    assert "pa55" not in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_file_that_cannot_be_made(tmp_path: Path) -> None:
+    with pytest.raises(SpectuneError, match="unable to open database file"):
+        open_storage(Address.of(f"sqlite:///{tmp_path}/none/shared.db"))
+
+
+def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+    (tmp_path / "shared.db").write_text("no database at all, but long enough to be looked at " * 20)
+    with pytest.raises(SpectuneError, match="file is not a database"):
+        open_storage(Address.of(url(tmp_path / "shared.db")))
+
+
+@pytest.mark.parametrize(("revision", "words"), [("v2.6.0.a", "older Optuna"), ("v99.0.0.a", "newer Optuna")])
+def test_tables_of_another_optuna(tmp_path: Path, revision: str, words: str) -> None:
+    file = tmp_path / "shared.db"
+    Member(file, "a")
+    with sqlite3.connect(file) as database:
+        database.execute("UPDATE alembic_version SET version_num = ?", (revision,))
+    database.close()
+    with pytest.raises(SpectuneError, match=words):
+        open_storage(Address.of(url(file)))
+
+
+def test_a_database_that_is_read_only(tmp_path: Path) -> None:
+    Member(tmp_path / "shared.db", "a")
+    address = Address.of(f"sqlite:///file:{tmp_path}/shared.db?mode=ro&uri=true")
+    with pytest.raises(SpectuneError, match="readonly database"):
+        begin(open_storage(address), address, "another", space(), described())
+
+
+def test_a_study_that_is_not_there_is_said_with_those_that_are(tmp_path: Path) -> None:
+    Member(tmp_path / "shared.db", "a")
+    with pytest.raises(SpectuneError, match=rf"no study other in sqlite.*studies there: {STUDY}"):
+        Meeting.at(url(tmp_path / "shared.db"), "other").require()
+
+
+def test_a_study_of_another_program_is_left_alone(tmp_path: Path) -> None:
+    import optuna
+
+    optuna.create_study(study_name="theirs", storage=url(tmp_path / "shared.db")).add_trial(
+        optuna.trial.create_trial(value=1.0)
+    )
+    with pytest.raises(SpectuneError, match="not a study of spectune; choose another name"):
+        Meeting.at(url(tmp_path / "shared.db"), "theirs").described()
+
+
+def test_of_two_that_begin_a_study_the_first_decides(tmp_path: Path) -> None:
+    address = Address.of(url(tmp_path / "shared.db"))
+    storage = open_storage(address)
+    first, second = described(60), described(90)
+    assert begin(storage, address, "one", space(), first) == first
+    assert begin(storage, address, "one", space(), second) == first
+    assert find(storage, address, "one") == first
+
+
+def test_only_the_budget_of_a_shared_study_may_change() -> None:
+    refuse_other_space(described(), STUDY, space(trials=99))
+    other = space(space().text.replace("from: 1, to: 4", "from: 1, to: 5"))
+    with pytest.raises(SpectuneError, match=r"begun with another search space.*speculative-num-steps.*--study NAME"):
+        refuse_other_space(described(), STUDY, other)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "not a study of spectune"),
+        ({"schema": 99, "spectune": "9.9"}, r"newer spectune \(9.9\)"),
+        ({"schema": 1}, "is damaged"),
+        ({**described().to_json(), "takeover_s": "soon"}, "takeover_s must be int"),
+        ({**described().to_json(), "belongings": {"../outside": "x"}}, "outside of its folder"),
+    ],
+)
+def test_a_description_that_cannot_be_used(content: object, words: str) -> None:
+    with pytest.raises(SpectuneError, match=words):
+        Description.from_json(content, "the study small")
+
+
+def test_a_description_is_read_back() -> None:
+    assert Description.from_json(described().to_json(), "the study small") == described()
+
+
+def test_who_may_only_read_learns_it_before_anything_is_launched(tmp_path: Path) -> None:
+    Member(tmp_path / "shared.db", "a")
+    worker = Worker(STUDY, StudyFolder(tmp_path / "b"), FileLock(tmp_path / "lock"), "b", "here")
+    meeting = Meeting.at(f"sqlite:///file:{tmp_path}/shared.db?mode=ro&uri=true", STUDY)
+    assert meeting.require() == described()
+    Meeting.at(url(tmp_path / "shared.db"), STUDY).sign_on(worker, engine())  # it might write before
+    with pytest.raises(SpectuneError, match="readonly database"):
+        meeting.sign_on(worker, engine())
+
+
+def test_a_database_that_became_read_only_is_not_waited_for(tmp_path: Path) -> None:
+    a = Member(tmp_path / "shared.db", "a")
+    reader = Meeting.at(f"sqlite:///file:{tmp_path}/shared.db?mode=ro&uri=true", STUDY)
+    line = Line(reader.address, a.told.append)
+    beat = SharedTrials(reader.storage, STUDY, space(), "a", 60)
+    with pytest.raises(SpectuneError, match=r"readonly database; finished launches are kept"):
+        asyncio.run(line.call(lambda: beat.claim(step(0))))
+    assert a.told == []
