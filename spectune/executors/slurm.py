@@ -21,12 +21,14 @@ if TYPE_CHECKING:
 PROGRAMS = ("sbatch", "squeue", "scancel")
 PATIENCE_S = 120.0  # for Slurm to end what was cancelled; its own KillWait is 30 s by default
 POLL_S = 1.0
+RARELY_S = 15.0  # between questions to a controller that others need too, once the workers are some minutes old
 OURS = {"array", "chdir", "error", "job-name", "ntasks", "open-mode", "output", "parsable", "signal", "wrap"}
 OF_GPUS = {"gpus", "gpus-per-node", "gpus-per-socket", "gpus-per-task", "gres"}
 _OPTION = re.compile(r"[a-z][a-z0-9-]*")
 _STATES = {
     "PENDING": State.WAITING, "CONFIGURING": State.WAITING, "REQUEUED": State.WAITING,
-    "REQUEUE_HOLD": State.WAITING, "SUSPENDED": State.WAITING, "PREEMPTED": State.WAITING,
+    "REQUEUE_HOLD": State.WAITING, "REQUEUE_FED": State.WAITING, "RESV_DEL_HOLD": State.WAITING,
+    "SUSPENDED": State.WAITING,
     "RUNNING": State.RUNNING, "COMPLETING": State.RUNNING, "STOPPED": State.RUNNING, "SIGNALING": State.RUNNING,
     "STAGE_OUT": State.RUNNING, "RESIZING": State.RUNNING,
     "COMPLETED": State.DONE,
@@ -57,6 +59,7 @@ class SlurmExecutor:
         self._options, self._name = wanted | dict(options), name
         self._submission: asyncio.Future[Submitted] | None = None
         self._seen: list[WorkerSeen] = []
+        self._began = self._asked = time.monotonic()
 
     async def start(self, command: WorkerCommand, count: int, logs: Path) -> None:
         """Submit the array; Slurm starts its tasks when it has room for them."""
@@ -69,8 +72,10 @@ class SlurmExecutor:
         self._seen = [WorkerSeen(State.WAITING, "submitted", log) for log in submitted.logs]
 
     async def look(self) -> Sequence[WorkerSeen]:
-        """Return how each worker is; as it was last seen while Slurm does not answer."""
-        if self._submission is not None:
+        """Return how each worker is; as it was last seen while Slurm does not answer, or was asked a moment ago."""
+        now = time.monotonic()
+        if self._submission is not None and now - self._asked > min(RARELY_S, (now - self._began) / 20):
+            self._asked = now
             job = (await self._submission).job
             self._seen = await asyncio.to_thread(_look, job, self._seen)
         return self._seen
@@ -114,7 +119,7 @@ def _look(job: str, before: Sequence[WorkerSeen]) -> list[WorkerSeen]:
 
 def _seen(row: str | None, before: WorkerSeen) -> WorkerSeen:
     if row is None:  # Slurm forgets a job minutes after its end
-        return before if before.state.ended else WorkerSeen(State.DONE, "no longer known to Slurm", before.log)
+        return before if before.state.ended else WorkerSeen(State.FAILED, "no longer known to Slurm", before.log)
     state, _, reason = row.partition("|")
     words = state if reason in {"", "None"} else f"{state} ({reason})"
     return WorkerSeen(_STATES.get(state, State.FAILED), words, before.log)

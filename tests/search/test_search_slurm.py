@@ -9,7 +9,7 @@ import pytest
 from private_daemon import eventually
 from private_postgresql import PASSWORD, PostgreSQL
 from private_slurm import Slurm
-from search_workers import Started, records, space, written
+from search_workers import Started, processes, records, space, written
 
 from spectune.search.folder import StudyFolder
 
@@ -33,6 +33,7 @@ def test_two_workers_make_a_study_and_its_answer(tmp_path: Path, postgresql: Pos
     folders = ["sim", "sim.worker2", "sim.worker3"]
     assert len({tuple(written(tmp_path, folder).items()) for folder in folders}) == 1
     assert not slurm.jobs()
+    assert not processes(tmp_path)
     holding = [file for file in tmp_path.rglob("*") if file.is_file() and PASSWORD.encode() in file.read_bytes()]
     assert not holding
     assert not list(tmp_path.rglob("*.pkl"))
@@ -46,6 +47,7 @@ def test_a_cancelled_search_leaves_no_job(tmp_path: Path, postgresql: PostgreSQL
         assert started.ends() == 130, started.said
     assert "the same command continues the study sim" in started.said
     assert not slurm.jobs()
+    assert not processes(tmp_path)
     assert len(records(tmp_path)) < 40
 
 
