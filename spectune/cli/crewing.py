@@ -25,7 +25,7 @@ class Crew:
 
     kind: ExecutorKind
     workers: int
-    options: Mapping[str, str]
+    options: Mapping[str, str | bool]
 
     def executor(self, study: str, space: SearchSpace) -> Executor:
         """Return what starts them.

@@ -21,7 +21,7 @@ LOCAL, SLURM = ExecutorKind.LOCAL, ExecutorKind.SLURM
         (LOCAL, 2, [], None, "--executor local starts workers, .* add --storage URL"),
         (SLURM, None, [], SHARED, "--executor slurm needs --nodes N"),
         (LOCAL, 2, ["time=1"], SHARED, "--slurm time=1 is for --executor slurm"),
-        (SLURM, 2, ["time"], SHARED, "KEY=VALUE"),
+        (SLURM, 2, ["Time=1"], SHARED, "KEY=VALUE"),
     ],
 )
 def test_what_does_not_go_together(
