@@ -34,6 +34,12 @@ class Crew:
             SpectuneError: It cannot be used here.
         """
         if self.kind is ExecutorKind.LOCAL:
+            allowed = space.engine.parallel
+            if self.workers > allowed and not space.engine.virtual:
+                raise SpectuneError(
+                    f"--nodes {self.workers} on this machine: the space allows {allowed} at once here; "
+                    f"write engine.parallel: {self.workers} into it, or start fewer"
+                )
             return LocalExecutor()
         gpus = 0 if space.engine.kind == "simulated" else space.engine.gpus
         return SlurmExecutor(self.options, name=f"spectune-{study}", gpus=gpus)
