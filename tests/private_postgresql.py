@@ -76,7 +76,7 @@ class PostgreSQL:
 
     def close(self) -> None:
         """End the server and remove everything of it."""
-        self._daemon.stop(signal.SIGINT)
+        self.crash()
         shutil.rmtree(self._folder)
 
     def _answers(self) -> bool:

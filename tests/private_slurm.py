@@ -6,6 +6,7 @@ import os
 import pwd
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -87,7 +88,7 @@ class Slurm:
             self._asked("scancel", "--state=PENDING")
             eventually(lambda: not self.jobs())
         for daemon in reversed(self._daemons):
-            daemon.stop()
+            daemon.stop(signal.SIGKILL)  # what they would save on leaving goes with the folder
         shutil.rmtree(self._folder)
 
     def _start(self) -> None:

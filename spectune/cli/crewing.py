@@ -25,7 +25,7 @@ class Crew:
 
     kind: ExecutorKind
     workers: int
-    options: Mapping[str, str]
+    options: Mapping[str, str | bool]
 
     def executor(self, study: str, space: SearchSpace) -> Executor:
         """Return what starts them.
@@ -34,6 +34,12 @@ class Crew:
             SpectuneError: It cannot be used here.
         """
         if self.kind is ExecutorKind.LOCAL:
+            allowed = space.engine.parallel
+            if self.workers > allowed and not space.engine.virtual:
+                raise SpectuneError(
+                    f"--nodes {self.workers} on this machine: the space allows {allowed} at once here; "
+                    f"write engine.parallel: {self.workers} into it, or start fewer"
+                )
             return LocalExecutor()
         gpus = 0 if space.engine.kind == "simulated" else space.engine.gpus
         return SlurmExecutor(self.options, name=f"spectune-{study}", gpus=gpus)

@@ -21,12 +21,15 @@ if TYPE_CHECKING:
 PROGRAMS = ("sbatch", "squeue", "scancel")
 PATIENCE_S = 120.0  # for Slurm to end what was cancelled; its own KillWait is 30 s by default
 POLL_S = 1.0
+ANSWER_S = 20.0
+RARELY_S = 15.0  # between questions to a controller that others need too, once the workers are some minutes old
 OURS = {"array", "chdir", "error", "job-name", "ntasks", "open-mode", "output", "parsable", "signal", "wrap"}
 OF_GPUS = {"gpus", "gpus-per-node", "gpus-per-socket", "gpus-per-task", "gres"}
 _OPTION = re.compile(r"[a-z][a-z0-9-]*")
 _STATES = {
     "PENDING": State.WAITING, "CONFIGURING": State.WAITING, "REQUEUED": State.WAITING,
-    "REQUEUE_HOLD": State.WAITING, "SUSPENDED": State.WAITING, "PREEMPTED": State.WAITING,
+    "REQUEUE_HOLD": State.WAITING, "REQUEUE_FED": State.WAITING, "RESV_DEL_HOLD": State.WAITING,
+    "SUSPENDED": State.WAITING,
     "RUNNING": State.RUNNING, "COMPLETING": State.RUNNING, "STOPPED": State.RUNNING, "SIGNALING": State.RUNNING,
     "STAGE_OUT": State.RUNNING, "RESIZING": State.RUNNING,
     "COMPLETED": State.DONE,
@@ -36,11 +39,11 @@ _STATES = {
 class SlurmExecutor:
     """Every worker is a task of a job array, on whatever node Slurm finds for it."""
 
-    def __init__(self, options: Mapping[str, str], *, name: str, gpus: int = 0) -> None:
+    def __init__(self, options: Mapping[str, str | bool], *, name: str, gpus: int = 0) -> None:
         """Check that jobs can be submitted from here.
 
         Args:
-            options: Of sbatch, without their dashes: `partition`, `time`, `gres`, …
+            options: Of sbatch, without their dashes: `partition`, `time`, `gres`, …; True for one without a value.
             name: Of the job, as `squeue` shows it.
             gpus: Of one worker; asked for unless the options ask for some.
 
@@ -54,9 +57,10 @@ class SlurmExecutor:
                 f"--executor slurm needs Slurm's commands, but {', '.join(missing)} is not in PATH here"
             )
         wanted = {"gpus-per-node": str(gpus)} if gpus and not OF_GPUS & options.keys() else {}
-        self._options, self._name = wanted | dict(options), name
+        self._options, self._name = {**wanted, **options}, name
         self._submission: asyncio.Future[Submitted] | None = None
         self._seen: list[WorkerSeen] = []
+        self._began = self._asked = time.monotonic()
 
     async def start(self, command: WorkerCommand, count: int, logs: Path) -> None:
         """Submit the array; Slurm starts its tasks when it has room for them."""
@@ -69,8 +73,10 @@ class SlurmExecutor:
         self._seen = [WorkerSeen(State.WAITING, "submitted", log) for log in submitted.logs]
 
     async def look(self) -> Sequence[WorkerSeen]:
-        """Return how each worker is; as it was last seen while Slurm does not answer."""
-        if self._submission is not None:
+        """Return how each worker is; as it was last seen while Slurm does not answer, or was asked a moment ago."""
+        now = time.monotonic()
+        if self._submission is not None and now - self._asked > min(RARELY_S, (now - self._began) / 20):
+            self._asked = now
             job = (await self._submission).job
             self._seen = await asyncio.to_thread(_look, job, self._seen)
         return self._seen
@@ -84,22 +90,22 @@ class SlurmExecutor:
             await asyncio.to_thread(_cancel, submitted.result().job)
 
 
-def parse_options(given: Sequence[str]) -> dict[str, str]:
-    """Return `KEY=VALUE` options of sbatch as a mapping.
+def parse_options(given: Sequence[str]) -> dict[str, str | bool]:
+    """Return options of sbatch, `KEY=VALUE` or `KEY`, as a mapping; True for one without a value.
 
     Raises:
         SpectuneError: One has another form, or is set by spectune itself.
     """
-    options = {}
+    options: dict[str, str | bool] = {}
     for text in given:
         key, equals, value = text.partition("=")
-        if not equals or not _OPTION.fullmatch(key) or not value.isprintable():
+        if not _OPTION.fullmatch(key) or not value.isprintable():
             raise SpectuneError(
-                f"--slurm takes an option of sbatch as KEY=VALUE, such as partition=gpu, but got {text!r}"
+                f"--slurm takes an option of sbatch as KEY=VALUE or KEY, such as partition=gpu, but got {text!r}"
             )
         if key in OURS:
             raise SpectuneError(f"--slurm {text}: spectune sets {key} itself")
-        options[key] = value
+        options[key] = value if equals else True
     return options
 
 
@@ -114,7 +120,7 @@ def _look(job: str, before: Sequence[WorkerSeen]) -> list[WorkerSeen]:
 
 def _seen(row: str | None, before: WorkerSeen) -> WorkerSeen:
     if row is None:  # Slurm forgets a job minutes after its end
-        return before if before.state.ended else WorkerSeen(State.DONE, "no longer known to Slurm", before.log)
+        return before if before.state.ended else WorkerSeen(State.FAILED, "no longer known to Slurm", before.log)
     state, _, reason = row.partition("|")
     words = state if reason in {"", "None"} else f"{state} ({reason})"
     return WorkerSeen(_STATES.get(state, State.FAILED), words, before.log)
@@ -135,4 +141,9 @@ def _cancel(job: str) -> None:
 
 
 def _run(*argv: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(argv, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    try:
+        return subprocess.run(
+            argv, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=ANSWER_S
+        )
+    except subprocess.TimeoutExpired:  # without a controller it tries for a minute
+        return subprocess.CompletedProcess(argv, 1, "", "no answer")

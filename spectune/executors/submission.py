@@ -36,14 +36,16 @@ class Submitted:
     logs: tuple[Path, ...]
 
 
-def submit(command: WorkerCommand, count: int, logs: Path, options: Mapping[str, str], *, name: str) -> Submitted:
+def submit(
+    command: WorkerCommand, count: int, logs: Path, options: Mapping[str, str | bool], *, name: str
+) -> Submitted:
     """Submit `count` tasks that each run the command.
 
     Args:
         command: What to run; its variables travel with the environment of this process, as Slurm does it.
         count: How many tasks.
         logs: Where the batch script and the logs go; for nobody else to read.
-        options: Of sbatch, without their dashes.
+        options: Of sbatch, without their dashes; True for one without a value.
         name: Of the job.
 
     Raises:

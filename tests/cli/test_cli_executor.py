@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from readme_commands import ROOT
 
 from spectune.cli.crewing import Crew, crew_by
 from spectune.cli.opening import Shared
 from spectune.cli.program import ExecutorKind
 from spectune.errors import SpectuneError
+from spectune.space import load_space
 
 SHARED = Shared("postgresql://u:planted-secret@db/x", 600.0, other_engine=True, place="rack")
 LOCAL, SLURM = ExecutorKind.LOCAL, ExecutorKind.SLURM
@@ -21,7 +23,7 @@ LOCAL, SLURM = ExecutorKind.LOCAL, ExecutorKind.SLURM
         (LOCAL, 2, [], None, "--executor local starts workers, .* add --storage URL"),
         (SLURM, None, [], SHARED, "--executor slurm needs --nodes N"),
         (LOCAL, 2, ["time=1"], SHARED, "--slurm time=1 is for --executor slurm"),
-        (SLURM, 2, ["time"], SHARED, "KEY=VALUE"),
+        (SLURM, 2, ["Time=1"], SHARED, "KEY=VALUE"),
     ],
 )
 def test_what_does_not_go_together(
@@ -29,6 +31,14 @@ def test_what_does_not_go_together(
 ) -> None:
     with pytest.raises(SpectuneError, match=said):
         crew_by(kind, nodes=nodes, slurm=slurm, shared=shared)
+
+
+def test_more_workers_on_this_machine_than_the_space_allows() -> None:
+    crew, space = Crew(LOCAL, 2, {}), load_space(ROOT / "search_spaces/eagle3.yaml")
+    with pytest.raises(SpectuneError, match=r"--nodes 2 .* allows 1 at once here; write engine.parallel: 2"):
+        crew.executor("eagle3", space)
+    virtual = space.with_engine(space.engine.simulated(None, virtual=True))
+    assert crew.executor("eagle3", virtual), "which takes no room"
 
 
 def test_without_these_options_no_workers_are_started() -> None:

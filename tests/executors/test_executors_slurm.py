@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 from private_slurm import Slurm
 
 from spectune.errors import SpectuneError
-from spectune.executors import SlurmExecutor, WorkerCommand, parse_options
+from spectune.executors import SlurmExecutor, State, WorkerCommand, WorkerSeen, parse_options
 
 COMMAND = WorkerCommand(["true"], {"SPECTUNE_STORAGE": "postgresql://u:planted-secret@db/x"})
 
@@ -24,13 +26,13 @@ def cluster(slurm: Slurm, monkeypatch: pytest.MonkeyPatch) -> Slurm:
 
 
 def test_options_are_those_of_sbatch() -> None:
-    given_options = ["partition=gpu", "time=12:00:00", "gres=gpu:h100:8", "comment=a=b"]
+    given_options = ["partition=gpu", "time=12:00:00", "gres=gpu:h100:8", "comment=a=b", "exclusive"]
     assert parse_options(given_options) == {
-        "partition": "gpu", "time": "12:00:00", "gres": "gpu:h100:8", "comment": "a=b",
+        "partition": "gpu", "time": "12:00:00", "gres": "gpu:h100:8", "comment": "a=b", "exclusive": True,
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("wrong", ["partition", "=gpu", "--time=1", "time=1\nrm -rf x", "Time=1", "a b=1", "array=0-9"])
+@pytest.mark.parametrize("wrong", ["", "=gpu", "--time=1", "time=1\nrm -rf x", "Time=1", "a b=1", "array=0-9"])
 def test_what_is_no_option_is_refused(wrong: str) -> None:
     with pytest.raises(SpectuneError, match="--slurm"):
         parse_options([wrong])
@@ -42,7 +44,7 @@ def test_any_text_is_one_option_on_one_line_or_refused(text: str) -> None:
         options = parse_options([text])
     except SpectuneError:
         return
-    assert [f"{key}={value}" for key, value in options.items()] == [text]
+    assert [key if value is True else f"{key}={value}" for key, value in options.items()] == [text]
     assert text.isprintable()
 
 
@@ -50,6 +52,41 @@ def test_without_slurm_it_is_said_what_is_missing(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(SpectuneError, match="sbatch, squeue, scancel"):
         SlurmExecutor({}, name="x")
+
+
+def unanswered(folder: Path) -> str:
+    """Make a folder with a `squeue` as it is while the controller is away, but quicker."""
+    folder.mkdir()
+    (folder / "squeue").write_text("#!/bin/sh\necho 'slurm_load_jobs error: Unable to contact' >&2\nexit 1\n")
+    (folder / "squeue").chmod(0o755)
+    return str(folder)
+
+
+@pytest.mark.services
+def test_workers_wait_for_slurm_and_slurm_may_be_away(
+    cluster: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run() -> tuple[Sequence[WorkerSeen], Sequence[WorkerSeen]]:
+        executor = SlurmExecutor({"begin": "now+1hour", "no-requeue": True}, name="x")
+        await executor.start(COMMAND, 2, tmp_path)
+        try:
+            async with asyncio.timeout(30):
+                while True:
+                    waiting = await executor.look()
+                    if "(" in waiting[0].words:  # at first without a reason
+                        break
+                    await asyncio.sleep(0.1)
+            with monkeypatch.context() as elsewhere:
+                elsewhere.setenv("PATH", unanswered(tmp_path / "bin"), prepend=os.pathsep)
+                await asyncio.sleep(0.5)  # what is asked at once again is answered from memory
+                return waiting, await executor.look()
+        finally:
+            await executor.end()
+
+    waiting, still = asyncio.run(run())
+    assert [(worker.state, worker.words) for worker in waiting] == [(State.WAITING, "PENDING (BeginTime)")] * 2
+    assert still == waiting
+    assert not cluster.jobs()
 
 
 def submit(folder: Path, *, gpus: int = 0, **options: str) -> str:

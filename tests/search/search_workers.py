@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+import psutil
 from private_daemon import eventually
 from readme_commands import SPECTUNE
 from search_simulated import SPACE, write
@@ -65,6 +66,12 @@ class Started:
 def records(folder: Path, study: str = "sim") -> Sequence[TrialRecord]:
     """Return the launches that a worker's folder holds."""
     return StudyFolder(folder / "studies" / study).records()
+
+
+def processes(folder: Path) -> Sequence[psutil.Process]:
+    """Return what runs in a folder."""
+    running = psutil.process_iter(["cwd"])
+    return [process for process in running if (process.info["cwd"] or "").startswith(str(folder))]
 
 
 def written(folder: Path, study: str = "sim") -> Mapping[str, bytes]:

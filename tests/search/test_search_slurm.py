@@ -9,7 +9,8 @@ import pytest
 from private_daemon import eventually
 from private_postgresql import PASSWORD, PostgreSQL
 from private_slurm import Slurm
-from search_workers import Started, records, space, written
+from search_simulated import write
+from search_workers import Started, processes, records, space, written
 
 from spectune.search.folder import StudyFolder
 
@@ -24,15 +25,16 @@ def search(folder: Path, storage: str, slurm: Slurm) -> Started:
 
 
 def test_two_workers_make_a_study_and_its_answer(tmp_path: Path, postgresql: PostgreSQL, slurm: Slurm) -> None:
-    space(tmp_path, trials=4)
+    write(tmp_path)  # in virtual time, where figures are the same however busy the machine is
     with search(tmp_path, postgresql.new_database("through_slurm"), slurm) as started:
         assert started.ends() == 0, started.said
-    assert [record.trial for record in records(tmp_path)] == [0, 1, 2, 3]
+    assert [record.trial for record in records(tmp_path)] == list(range(6))
     assert StudyFolder(tmp_path / "studies/sim").summary_file.is_file()
     assert list((tmp_path / "studies/sim/export").glob("*.sh"))
     folders = ["sim", "sim.worker2", "sim.worker3"]
     assert len({tuple(written(tmp_path, folder).items()) for folder in folders}) == 1
     assert not slurm.jobs()
+    assert not processes(tmp_path)
     holding = [file for file in tmp_path.rglob("*") if file.is_file() and PASSWORD.encode() in file.read_bytes()]
     assert not holding
     assert not list(tmp_path.rglob("*.pkl"))
@@ -46,6 +48,7 @@ def test_a_cancelled_search_leaves_no_job(tmp_path: Path, postgresql: PostgreSQL
         assert started.ends() == 130, started.said
     assert "the same command continues the study sim" in started.said
     assert not slurm.jobs()
+    assert not processes(tmp_path)
     assert len(records(tmp_path)) < 40
 
 

@@ -66,7 +66,7 @@ def search(
     ] = None,
     slurm: Annotated[
         list[str] | None,
-        typer.Option("--slurm", metavar="KEY=VALUE", help="Repeatable; an option of sbatch, such as partition=gpu."),
+        typer.Option("--slurm", metavar="KEY[=VALUE]", help="Repeatable; an option of sbatch, such as partition=gpu."),
     ] = None,
     torch_index: TorchIndex = None,
     json_output: JsonFlag = False,

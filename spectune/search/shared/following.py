@@ -58,6 +58,9 @@ class Following:
         try:
             await executor.start(command, count, self._folder.root / WORKERS)
             return await self._follow(executor, standing, gauge)
+        except asyncio.CancelledError:
+            self._watcher.notes("ending the workers")
+            raise
         finally:
             await executor.end()
 
