@@ -23,8 +23,6 @@ from spectune.search.warm_start import WarmStart
 from spectune.space import NUM_DRAFT_TOKENS, Candidate, SearchSpace
 
 if TYPE_CHECKING:
-    from optuna.samplers import BaseSampler
-
     from spectune.search.guided.guide import Guide
     from spectune.search.guided.stopping import Outlook
 
@@ -109,8 +107,9 @@ class Proposer:
             return Proposal(
                 candidate, "the first launch of this algorithm and drafter, with a chain that tells most about it"
             )
-        drawn = self._drawn(records, seen, ruled_out)
-        return drawn if drawn is not None or self.sampler == GUIDED else self._any(seen, ruled_out, len(records))
+        if self.sampler == GUIDED:
+            return self._advised(records, seen, ruled_out)
+        return self._drawn(records, seen, ruled_out) or self._any(seen, ruled_out, len(records))
 
     def standing(self, records: Sequence[TrialRecord], candidate: Candidate) -> float | None:
         """Return what the guided search believes of a launched candidate, as mean log of the objectives.
@@ -153,23 +152,31 @@ class Proposer:
             return True
         return self._space.parameters[NUM_DRAFT_TOKENS].allows(tokens)
 
+    def _advised(
+        self, records: Sequence[TrialRecord], seen: AbstractSet[str], ruled_out: Sequence[Exclusion]
+    ) -> Proposal | None:
+        """Ask the guide itself, whose advice as an Optuna sampler is the same, until it names something new."""
+        evidence = evidence_of(records, self._space)
+        for _ in range(DRAWS):
+            advice = self._guide.propose(evidence)
+            if advice is None:  # nothing is left that is worth a launch
+                return None
+            if self._new(advice.candidate, seen, ruled_out):
+                return Proposal(advice.candidate, advice.why)
+            self._guide.refuse(advice.candidate)
+        return None
+
     def _drawn(
         self, records: Sequence[TrialRecord], seen: AbstractSet[str], ruled_out: Sequence[Exclusion]
     ) -> Proposal | None:
-        """Let the sampler draw until it draws something new."""
-        sampler = self._sampler(len(records))
+        """Let a stock sampler draw until it draws something new."""
+        # Seeded by how much is known, so that a resumed study goes on as the uninterrupted one would.
+        sampler = stock_sampler(self.sampler, self._space, seed=self._seed + len(records))
         study = memory_study(records, self._space, sampler)
         for _ in range(DRAWS):
-            drawn = suggested(study.ask(), self._space)
-            if self.sampler == GUIDED and not getattr(sampler, "why", ""):  # nothing is left that is worth a launch
-                return None
-            candidate = self.legal(drawn)
-            if candidate is None:
-                continue
-            if self._new(candidate, seen, ruled_out):
-                return Proposal(candidate, getattr(sampler, "why", "") or self._why(len(records)))
-            if self.sampler == GUIDED:
-                self._guide.refuse(candidate)
+            candidate = self.legal(suggested(study.ask(), self._space))
+            if candidate is not None and self._new(candidate, seen, ruled_out):
+                return Proposal(candidate, self._why(len(records)))
         return None
 
     def _new(self, candidate: Candidate, seen: AbstractSet[str], ruled_out: Sequence[Exclusion]) -> bool:
@@ -184,14 +191,6 @@ class Proposer:
         if self.sampler in {"random", "grid", "qmc"} or launches <= STARTUP_LAUNCHES:
             return f"drawn by the sampler {self.sampler} to learn the space"
         return f"most promising by the sampler {self.sampler}"
-
-    def _sampler(self, launches: int) -> BaseSampler:
-        # Seeded by how much is known, so that a resumed study goes on as the uninterrupted one would.
-        if self.sampler != GUIDED:
-            return stock_sampler(self.sampler, self._space, seed=self._seed + launches)
-        from spectune.search.guided.sampler import GuidedSampler
-
-        return GuidedSampler(self._guide, seed=self._seed + launches)
 
     @cached_property
     def _guide(self) -> Guide:

@@ -17,8 +17,8 @@ LEAST = 4  # forecasts before physics is given up
 BAD = 0.05  # root mean square error of the log score from which a search without physics is asked as well
 CLEARLY = 0.7  # of the error with physics: better by chance only now and then
 TEMPERED = 1.5  # factor on deviations where two ways to predict are compared: both are surer than they should be
-UNTESTED, UNTESTED_COUNT = 2.5, 4.0  # deviations are taken for too small by this, until so many forecasts tell
-LEAST_INFLATION = 2.0
+UNTESTED, UNTESTED_COUNT = 1.5, 4.0  # deviations are taken for too small by this, until so many forecasts tell
+LEAST_INFLATION = 1.25
 EXPLORING, MOST_EXPLORING = 0.1, 0.4  # share of launches that look beyond the best prediction
 
 Seen = tuple[Evidence, ...]
