@@ -3,9 +3,8 @@
 The kernel is a sum K = Σ_t w_t C_t of fixed components: one per parameter, one per pair of parameters, one for all
 draft parameters together, a constant, and noise. The variances w_t maximise the marginal likelihood times
 inverse-gamma priors, by the multiplicative MM updates of Zhou et al. (2019, "MM Algorithms for Variance Components
-Models"), which never become negative. Where these priors lie is learned first, from all launches together: how large
-effects are here, and how large what two parameters do only jointly. One pair says little of its own variance, but all
-pairs say a lot of pairs; so where none shows, those that were never tried are believed to be small as well.
+Models"), which never become negative. Effects that do not show shrink, those that were never varied keep their prior,
+whose scale can be learned first.
 """
 
 from __future__ import annotations
@@ -18,14 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from spectune.search.guided.encoding import Axis, Codes
+from spectune.search.guided.scale import scaled
 
 Floats = npt.NDArray[np.float64]
 
 ROUNDS = 12
 CERTAINTY = 1.0  # pseudo-observations behind each prior variance
 JITTER = 1e-10
-SCALES = 2.0 ** np.arange(1.0, -5.0, -1.0)
-"""Factors on the prior standard deviations, each as likely as the others beforehand; their mean square is 0.9."""
 
 
 @dataclass(frozen=True)
@@ -88,11 +86,6 @@ class Components:
         pairs = [draft_pairs if j < self.drafts else spreads.pair for _, j in self.pairs]
         return np.square([spreads.mean, *singles, *pairs, spreads.draft, 1.0, spreads.noise])
 
-    @property
-    def joint(self) -> npt.NDArray[np.bool_]:
-        """Which components are interactions, of the parameters' and pairs' and the draft's."""
-        return np.arange(self.count)[1:-1] > len(self.axes)
-
 
 @dataclass(frozen=True)
 class Residual:
@@ -125,6 +118,8 @@ class Residual:
         targets: Floats,
         spreads: Spreads,
         errors: Floats | None = None,
+        *,
+        learned: bool = False,
     ) -> Residual:
         """Fit the variances, then the process.
 
@@ -135,12 +130,14 @@ class Residual:
             targets: Shape (n, targets); all share the kernel.
             spreads: Prior standard deviations.
             errors: Noise of each assignment's targets relative to that of a launch, shape (n,); 1 where not given.
+            learned: Whether the scale of effects is learned first.
         """
         count = len(codes)
         noise = np.eye(count) if errors is None else np.diag(np.square(errors))
         stack = np.concatenate([components.stack(codes, features), noise[None]])
         flat = stack.reshape(len(stack), -1)
-        priors = _scaled(components, flat, components.priors(spreads), targets)
+        usual = components.priors(spreads)
+        priors = scaled(flat, usual, targets) if learned else usual
         weights = priors.copy()
         for _ in range(ROUNDS):
             inverse, alpha = _solved(flat, weights, targets)
@@ -246,25 +243,6 @@ class Residual:
             np.broadcast_to(draft_sum, (len(draft_codes), count)),
             np.broadcast_to(side_sum, (len(side_codes), count)),
         )
-
-
-def _scaled(components: Components, flat: Floats, priors: Floats, targets: Floats) -> Floats:
-    """Return the prior variances at the expected scale of effects and that of interactions, given the targets."""
-    count, joint = len(targets), components.joint
-    effects, interactions = ((priors[1:-2] * chosen) @ flat[1:-2] for chosen in (~joint, joint))
-    rest = priors[[0, -2, -1]] @ flat[[0, -2, -1]]
-    squares = SCALES**2
-    kernels = rest + squares[:, None, None] * effects + squares[None, :, None] * interactions
-    kernels = kernels.reshape(-1, count, count) + JITTER * np.eye(count)
-    roots = np.linalg.cholesky(kernels)
-    whitened = np.linalg.solve(roots, np.broadcast_to(targets, (len(roots), *targets.shape)))
-    misfit = np.square(whitened).sum(axis=1).mean(axis=1)
-    logs = -0.5 * misfit - np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
-    odds = np.exp(logs - logs.max()).reshape(len(SCALES), len(SCALES))
-    odds /= odds.sum()
-    found = priors.copy()
-    found[1:-2] *= np.where(joint, odds.sum(axis=0) @ squares, odds.sum(axis=1) @ squares)
-    return found
 
 
 def _solved(flat: Floats, weights: Floats, targets: Floats) -> tuple[Floats, Floats]:
