@@ -3,8 +3,7 @@
 The kernel is a sum K = Σ_t w_t C_t of fixed components: one per parameter, one per pair of parameters, one for all
 draft parameters together, a constant, and noise. The variances w_t maximise the marginal likelihood times
 inverse-gamma priors, by the multiplicative MM updates of Zhou et al. (2019, "MM Algorithms for Variance Components
-Models"), which never become negative. Effects that do not show shrink, those that were never varied keep their prior,
-whose scale can be learned first.
+Models"), never negative. What does not show shrinks, what was never varied keeps its prior, whose scale can be learned.
 """
 
 from __future__ import annotations
