@@ -15,7 +15,7 @@ from spectune.errors import SpectuneError
 from spectune.search.asking import memory_study, suggested
 from spectune.search.enumeration import legal_candidates
 from spectune.search.exclusions import Exclusion, excluded, learned
-from spectune.search.guided.evidence import evidence_of
+from spectune.search.guided.evidence import Evidence, evidence_of
 from spectune.search.openings import opening_assignments
 from spectune.search.records import Launch, Step, TrialRecord
 from spectune.search.samplers import GUIDED, STARTUP_LAUNCHES, check_sampler, stock_sampler
@@ -23,8 +23,6 @@ from spectune.search.warm_start import WarmStart
 from spectune.space import NUM_DRAFT_TOKENS, Candidate, SearchSpace
 
 if TYPE_CHECKING:
-    from optuna.samplers import BaseSampler
-
     from spectune.search.guided.guide import Guide
     from spectune.search.guided.stopping import Outlook
 
@@ -117,8 +115,9 @@ class Proposer:
             return Proposal(
                 candidate, "the first launch of this algorithm and drafter, with a chain that tells most about it"
             )
-        drawn = self._drawn(records, running, seen, ruled_out)
-        return drawn if drawn is not None or self.sampler == GUIDED else self._any(seen, ruled_out, len(launches))
+        if self.sampler == GUIDED:
+            return self._advised(records, running, seen, ruled_out)
+        return self._drawn(records, running, seen, ruled_out) or self._any(seen, ruled_out, len(launches))
 
     def standing(self, records: Sequence[TrialRecord], candidate: Candidate) -> float | None:
         """Return what the guided search believes of a launched candidate, as mean log of the objectives.
@@ -161,6 +160,25 @@ class Proposer:
             return True
         return self._space.parameters[NUM_DRAFT_TOKENS].allows(tokens)
 
+    def _advised(
+        self,
+        records: Sequence[TrialRecord],
+        running: Sequence[Step],
+        seen: AbstractSet[str],
+        ruled_out: Sequence[Exclusion],
+    ) -> Proposal | None:
+        """Ask the guide itself, whose advice as an Optuna sampler is the same, until it names something new."""
+        evidence = evidence_of(records, self._space)
+        elsewhere = [Evidence(step.candidate, None) for step in running]
+        for _ in range(DRAWS):
+            advice = self._guide.propose(evidence, elsewhere)
+            if advice is None:  # nothing is left that is worth a launch
+                return None
+            if self._new(advice.candidate, seen, ruled_out):
+                return Proposal(advice.candidate, advice.why)
+            self._guide.refuse(advice.candidate)
+        return None
+
     def _drawn(
         self,
         records: Sequence[TrialRecord],
@@ -168,21 +186,15 @@ class Proposer:
         seen: AbstractSet[str],
         ruled_out: Sequence[Exclusion],
     ) -> Proposal | None:
-        """Let the sampler draw until it draws something new."""
+        """Let a stock sampler draw until it draws something new."""
         launches = len(records) + len(running)
-        sampler = self._sampler(launches)
+        # Seeded by how much is known, so that a resumed study goes on as the uninterrupted one would.
+        sampler = stock_sampler(self.sampler, self._space, seed=self._seed + launches)
         study = memory_study(records, self._space, sampler, running)
         for _ in range(DRAWS):
-            drawn = suggested(study.ask(), self._space)
-            if self.sampler == GUIDED and not getattr(sampler, "why", ""):  # nothing is left that is worth a launch
-                return None
-            candidate = self.legal(drawn)
-            if candidate is None:
-                continue
-            if self._new(candidate, seen, ruled_out):
-                return Proposal(candidate, getattr(sampler, "why", "") or self._why(launches))
-            if self.sampler == GUIDED:
-                self._guide.refuse(candidate)
+            candidate = self.legal(suggested(study.ask(), self._space))
+            if candidate is not None and self._new(candidate, seen, ruled_out):
+                return Proposal(candidate, self._why(launches))
         return None
 
     def _new(self, candidate: Candidate, seen: AbstractSet[str], ruled_out: Sequence[Exclusion]) -> bool:
@@ -197,14 +209,6 @@ class Proposer:
         if self.sampler in {"random", "grid", "qmc"} or launches <= STARTUP_LAUNCHES:
             return f"drawn by the sampler {self.sampler} to learn the space"
         return f"most promising by the sampler {self.sampler}"
-
-    def _sampler(self, launches: int) -> BaseSampler:
-        # Seeded by how much is known, so that a resumed study goes on as the uninterrupted one would.
-        if self.sampler != GUIDED:
-            return stock_sampler(self.sampler, self._space, seed=self._seed + launches)
-        from spectune.search.guided.sampler import GuidedSampler
-
-        return GuidedSampler(self._guide, seed=self._seed + launches)
 
     @cached_property
     def _guide(self) -> Guide:

@@ -158,11 +158,6 @@ def _table_size(tokens: int) -> int:
     return -(-tokens // 64) * 64  # one table serves all sizes up to the next 64
 
 
-def _tree_length(setting: Setting, chain: tuple[float, ...], breadth: float) -> float:
-    lengths = tree_lengths(chain, setting.topk, breadth, _table_size(setting.tokens))
-    return float(lengths[min(setting.depth, len(chain)), setting.tokens])
-
-
 def _conditionals(items: Sequence[Accepted], guess: Sequence[float], depth: int) -> tuple[float, ...]:
     """Return a_i: counts where there are any, each guess being the average of the positions before it.
 
@@ -191,14 +186,19 @@ def _mean_shape(shapes: Sequence[tuple[float, ...]], depth: int) -> tuple[float,
 
 def _breadth(observed: Sequence[tuple[tuple[float, ...], Accepted]], guess: float) -> float:
     """Return the β under which the trees seen are most likely, a guess beside them."""
-    trees = [(chain, item) for chain, item in observed if item.setting.topk > 1]
-    if not trees:
+    alike: dict[tuple[tuple[float, ...], int], list[Accepted]] = {}
+    for chain, item in observed:
+        if item.setting.topk > 1:
+            alike.setdefault((chain, item.setting.topk), []).append(item)
+    if not alike:
         return guess
     losses = ((np.log(BREADTHS) - np.log(guess)) / BREADTH_SPREAD) ** 2
-    for index, breadth in enumerate(BREADTHS):
-        for chain, item in trees:
-            missed = np.log(_tree_length(item.setting, chain, float(breadth)) / item.length)
-            losses[index] += (missed / TREE_ERROR) ** 2
+    for (chain, topk), items in alike.items():
+        depths = np.minimum([item.setting.depth for item in items], len(chain))
+        tokens, lengths = np.array([item.setting.tokens for item in items]), np.array([item.length for item in items])
+        for index, breadth in enumerate(BREADTHS):
+            expected = tree_lengths(chain, topk, float(breadth), _table_size(int(tokens.max())))[depths, tokens]
+            losses[index] += np.square(np.log(expected / lengths) / TREE_ERROR).sum()
     return float(np.exp(_vertex(np.log(BREADTHS), losses)))
 
 

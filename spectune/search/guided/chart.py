@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,16 +96,25 @@ class Chart:
     def codes_at(self, numbers: Integers) -> Codes:
         """Return the codes of numbers of the table, shape (n, axes)."""
         found = np.empty((len(numbers), len(self.axes)), np.int64)
-        for row, number in zip(found, numbers, strict=True):
-            block, draft, side = self.table.place(int(number))
-            row[: self.draft_axes] = self.blocks[block].drafts[draft]
-            row[self.draft_axes :] = self.blocks[block].sides[side]
+        for block, at, drafts, sides in self._places(numbers):
+            found[at] = np.hstack([block.drafts[drafts], block.sides[sides]])
         return found
 
     def settings_at(self, numbers: Integers) -> Integers:
         """Return the index of the setting of numbers of the table."""
-        places = [self.table.place(int(number)) for number in numbers]
-        return np.array([self.blocks[block].settings[draft, side] for block, draft, side in places], np.int64)
+        found = np.empty(len(numbers), np.int64)
+        for block, at, drafts, sides in self._places(numbers):
+            found[at] = block.settings[drafts, sides]
+        return found
+
+    def _places(self, numbers: Integers) -> Iterator[tuple[BlockChart, Integers, Integers, Integers]]:
+        """Yield each block with those of the numbers that lie in it: where they stand, their drafts and sides."""
+        offsets = self.table.offsets
+        blocks = np.searchsorted(offsets, numbers, side="right") - 1
+        for index in np.unique(blocks):
+            at, block = np.flatnonzero(blocks == index), self.blocks[index]
+            drafts, sides = np.divmod(numbers[at] - offsets[index], len(block.sides))
+            yield block, at, drafts, sides
 
     def spread(self, by_setting: Floats) -> Floats:
         """Return what each setting has for each candidate, shape (candidates,)."""

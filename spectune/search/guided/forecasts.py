@@ -17,8 +17,7 @@ LEAST = 4  # forecasts before physics is given up
 BAD = 0.05  # root mean square error of the log score from which a search without physics is asked as well
 CLEARLY = 0.7  # of the error with physics: better by chance only now and then
 TEMPERED = 1.5  # factor on deviations where two ways to predict are compared: both are surer than they should be
-UNTESTED, UNTESTED_COUNT = 2.5, 4.0  # deviations are taken for too small by this, until so many forecasts tell
-LEAST_INFLATION = 2.0
+UNTESTED, UNTESTED_COUNT = 1.5, 4.0  # deviations are taken for too small by this, until so many forecasts tell
 EXPLORING, MOST_EXPLORING = 0.1, 0.4  # share of launches that look beyond the best prediction
 
 Seen = tuple[Evidence, ...]
@@ -54,13 +53,10 @@ class Forecasts:
         return max(1.0, float(np.sqrt(np.mean([((f.value - f.mean) / f.deviation) ** 2 for f in found]))))
 
     def inflation(self, seen: Seen) -> float:
-        """Return by how much deviations are too small, as far as all forecasts tell; without any, `UNTESTED`.
-
-        At least `LEAST_INFLATION`: launches are made where much is known, and the deviations are asked for elsewhere.
-        """
+        """Return by how much deviations are too small, as all forecasts tell; `UNTESTED` without any."""
         found = self._last(seen, physical=True, window=len(seen))
         missed = sum(((f.value - f.mean) / f.deviation) ** 2 for f in found)
-        return max(LEAST_INFLATION, math.sqrt((missed + UNTESTED_COUNT * UNTESTED**2) / (len(found) + UNTESTED_COUNT)))
+        return max(1.0, math.sqrt((missed + UNTESTED_COUNT * UNTESTED**2) / (len(found) + UNTESTED_COUNT)))
 
     def exploring(self, seen: Seen) -> float:
         """Return the share of launches that should not follow the best prediction."""

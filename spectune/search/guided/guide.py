@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +30,9 @@ Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
 
 SATED = 0.004  # expected gain in the mean of the objectives below which it is rather asked whether the search is over
-CLOSE, FRONT = 0.008, 0.5  # expected gain in the mean below which so many launches are for the front, if it gains more
+CLOSE, FRONT = 0.008, 0.6  # expected gain in the mean below which so many launches are for the front, if it gains more
+COVERED = 0.002  # share of the front's area by which a launch for it enlarges it, at least
+DOUBTING = 2.0  # factor on doubts, at least, where a launch is made to end the search: they are narrow near the best
 TELLING = 0.5  # log odds for an earlier study that it has to earn; a helpful one has 2 to 4 after one launch
 UNTOLD = 3  # launches without speculation that say too little of it
 
@@ -58,10 +61,11 @@ class Guide:
         self.chart = Chart.of(space, engine)
         self._targets = targets_of(space)
         self._borrowed, self._lender = tuple(borrowed), lender
-        self._alone = Forecasts(lambda seen, physical: self._survey(seen, physical=physical))
-        self._helped = Forecasts(lambda seen, physical: self._survey((*self._borrowed, *seen), physical=physical))
+        self._alone = Forecasts(partial(self._survey, helped=False))
+        self._helped = Forecasts(partial(self._survey, helped=True))
+        self._sober = {helped: Forecasts(partial(self._survey, helped=helped, sober=True)) for helped in (False, True)}
         self._refused: set[int] = set()
-        self._latest: dict[bool, tuple[tuple[Evidence, ...], Landscape]] = {}
+        self._latest: dict[tuple[bool, ...], tuple[tuple[Evidence, ...], Landscape]] = {}
 
     def propose(self, evidence: Sequence[Evidence], running: Sequence[Evidence] = ()) -> Advice | None:
         """Return the next launch; None when every candidate has been launched, or cannot pay.
@@ -107,10 +111,10 @@ class Guide:
             return drawn(beliefs, untried, tried, rng)
         if beliefs.goals > 1 and found.gain < CLOSE and rng.random() < FRONT:
             front = at_the_front(beliefs, untried, tried, rng)
-            if front.gain > found.gain:
+            if front.gain > max(COVERED, found.gain):
                 return front
         if found.gain < SATED and tried:
-            inflation = forecasts.inflation(known)
+            inflation = max(DOUBTING, forecasts.inflation(known))
             found = unsettled(beliefs, untried, tried, found.weights, math.log1p(MARGIN), inflation)
         return found
 
@@ -142,7 +146,7 @@ class Guide:
             number = self.chart.table.number(item.candidate)
             if number is not None and item.candidate not in ran:
                 failed[number] = True
-        return chance(self.beliefs(evidence), failed, self._forecasts(evidence).miss(tuple(evidence)))
+        return chance(self._sober_beliefs(evidence), failed, self._forecasts(evidence).miss(tuple(evidence)))
 
     def dropped(self, evidence: Sequence[Evidence]) -> Mapping[str, str]:
         """Return the drafters that cannot pay, each with the reason."""
@@ -166,12 +170,12 @@ class Guide:
         untried, tried = self._untried(evidence), self._tried(evidence)
         if not untried.any() or not tried:
             return None
-        beliefs, dropped = self.beliefs(evidence), self.dropped(evidence)
+        beliefs, dropped = self._sober_beliefs(evidence), self.dropped(evidence)
         untried &= ~self._hopeless(dropped)
         reasons = tuple(dropped.values())
         if not untried.any():
             return Outlook(0.0, 0.0, 0, reasons)
-        inflation = self._forecasts(evidence).inflation(tuple(evidence))
+        inflation = self._sober[bool(self.lent(evidence))].inflation(tuple(evidence))
         goal = float(beliefs.score[tried].max()) + math.log1p(MARGIN)
         numbers = contenders(beliefs, untried, beliefs.score, goal, inflation)
         found = outlook(beliefs, numbers, np.array(tried), inflation)
@@ -187,11 +191,18 @@ class Guide:
     def _believed(self, evidence: Sequence[Evidence], *, helped: bool) -> Landscape:
         """Return what is believed with or without the earlier study's launches."""
         known = tuple(evidence)
-        if helped not in self._latest or self._latest[helped][0] != known:
-            forecasts, others = (self._helped, self._borrowed) if helped else (self._alone, ())
-            physical = forecasts.trusts_physics(known)
-            self._latest[helped] = known, self._survey((*others, *known), physical=physical)
-        return self._latest[helped][1]
+        return self._survey(known, self._trusting(known, helped=helped), helped=helped)
+
+    def _sober_beliefs(self, evidence: Sequence[Evidence]) -> Landscape:
+        """Return what is believed where it is asked how much is left to find.
+
+        What to launch is asked with an open mind: effects may be as large as is usual, however small they were so far.
+        """
+        known, helped = tuple(evidence), bool(self.lent(evidence))
+        return self._survey(known, self._trusting(known, helped=helped), helped=helped, sober=True)
+
+    def _trusting(self, known: tuple[Evidence, ...], *, helped: bool) -> bool:
+        return (self._helped if helped else self._alone).trusts_physics(known)
 
     def _forecasts(self, evidence: Sequence[Evidence]) -> Forecasts:
         return self._helped if self.lent(evidence) else self._alone
@@ -200,8 +211,15 @@ class Guide:
         """Return who says so, as long as it is mostly the earlier study."""
         return f", as study {self._lender} suggests" if len(self.lent(evidence)) > len(evidence) else ""
 
-    def _survey(self, evidence: Sequence[Evidence], *, physical: bool) -> Landscape:
-        return survey(self.chart, self.space, self._targets, evidence, physical=physical)
+    def _survey(self, seen: tuple[Evidence, ...], physical: bool, *, helped: bool, sober: bool = False) -> Landscape:
+        """Return what is believed after some launches; the last of each kind is kept for the forecast of the next."""
+        kind = physical, helped, sober
+        if kind not in self._latest or self._latest[kind][0] != seen:
+            known = (*self._borrowed, *seen) if helped else seen
+            self._latest[kind] = (
+                seen, survey(self.chart, self.space, self._targets, known, physical=physical, sober=sober),
+            )  # fmt: skip
+        return self._latest[kind][1]
 
     def _tried(self, evidence: Sequence[Evidence]) -> list[int]:
         """Return the numbers of what was measured, within the bounds if anything was."""

@@ -83,6 +83,7 @@ def survey(
     evidence: Sequence[Evidence],
     *,
     physical: bool = True,
+    sober: bool = False,
 ) -> Landscape:
     """Fit all models and predict every candidate.
 
@@ -92,6 +93,7 @@ def survey(
         targets: As `targets_of` gives them.
         evidence: At least one launch with targets; those of earlier studies are told by their discount.
         physical: Whether to use acceptance and cycle time; without, the process stands alone.
+        sober: Whether effects are expected to be as large as the launches let expect, instead of as large as is usual.
     """
     measured = [item for item in evidence if item.targets is not None]
     heard = [item for item in evidence if item.targets is None and item.discount is not None and item.levels]
@@ -110,7 +112,7 @@ def survey(
         middle = np.median(left[:, own] if own.any() else left, axis=1, keepdims=True)
         components = Components(chart.axes, chart.draft_axes)
         seen = ground.seen_features[:, :used]
-        fitted = Residual.fit(components, codes, seen, (left - middle).T, spreads, errors)
+        fitted = Residual.fit(components, codes, seen, (left - middle).T, spreads, errors, learned=sober)
         means[rows] = _everywhere(chart, fitted, ground.everywhere[rows], ground.features[:, :used]) + middle
         if process is None or rows[0] < goals:
             process, parts = fitted, fitted.features.shape[1]

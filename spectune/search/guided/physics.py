@@ -105,24 +105,21 @@ class Physics:
             depth: Deepest draft of the table.
         """
         accepted: list[Accepted] = []
-        rows: list[Floats] = []
-        times: list[float] = []
-        errors: list[float] = []
-        plain: list[float] = []
+        timed: dict[int, list[tuple[Setting, float, float]]] = {}
         for item, setting in zip(evidence, settings, strict=True):
             for level in item.levels:
                 if level.concurrency is not None:
-                    rows.append(terms([setting], level.concurrency, drafters)[0])
-                    times.append(level.cycle_ms)
-                    errors.append(item.noise)
-                    if setting.drafter is None:
-                        plain.append(level.cycle_ms)
+                    timed.setdefault(level.concurrency, []).append((setting, level.cycle_ms, item.noise))
                 if setting.drafter is not None:
                     survival = level.survival or even_survival(level.accept_length, setting.depth)
                     verifies = item.counted * level.verifies
                     accepted.append(Accepted(setting, survival, level.accept_length, verifies))
-        work = np.array(rows).reshape(len(rows), len(PRIORS) + len(drafters))
-        cycle = CycleModel.fit(work, np.array(times), min(plain or times, default=1.0), np.array(errors))
+        rows = [terms([setting for setting, _, _ in seen], load, drafters) for load, seen in timed.items()]
+        every = [one for seen in timed.values() for one in seen]
+        times, errors = np.array([(ms, error) for _, ms, error in every]).reshape(-1, 2).T
+        baseline = min((ms for setting, ms, _ in every if setting.drafter is None), default=min(times, default=1.0))
+        work = np.concatenate(rows) if rows else np.zeros((0, len(PRIORS) + len(drafters)))
+        cycle = CycleModel.fit(work, times, baseline, errors)
         return cls(AcceptanceModel.fit(accepted, depth), cycle)
 
     def lengths(self, works: Works) -> Floats:

@@ -3,7 +3,7 @@
 The kernel is a sum K = Σ_t w_t C_t of fixed components: one per parameter, one per pair of parameters, one for all
 draft parameters together, a constant, and noise. The variances w_t maximise the marginal likelihood times
 inverse-gamma priors, by the multiplicative MM updates of Zhou et al. (2019, "MM Algorithms for Variance Components
-Models"), which never become negative. Effects that do not show shrink, those that were never varied keep their prior.
+Models"), never negative. What does not show shrinks, what was never varied keeps its prior, whose scale can be learned.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spectune.search.guided.encoding import Axis, Codes
+from spectune.search.guided.scale import scaled
 
 Floats = npt.NDArray[np.float64]
 
@@ -116,6 +117,8 @@ class Residual:
         targets: Floats,
         spreads: Spreads,
         errors: Floats | None = None,
+        *,
+        learned: bool = False,
     ) -> Residual:
         """Fit the variances, then the process.
 
@@ -126,12 +129,14 @@ class Residual:
             targets: Shape (n, targets); all share the kernel.
             spreads: Prior standard deviations.
             errors: Noise of each assignment's targets relative to that of a launch, shape (n,); 1 where not given.
+            learned: Whether the scale of effects is learned first.
         """
         count = len(codes)
         noise = np.eye(count) if errors is None else np.diag(np.square(errors))
         stack = np.concatenate([components.stack(codes, features), noise[None]])
         flat = stack.reshape(len(stack), -1)
-        priors = components.priors(spreads)
+        usual = components.priors(spreads)
+        priors = scaled(flat, usual, targets) if learned else usual
         weights = priors.copy()
         for _ in range(ROUNDS):
             inverse, alpha = _solved(flat, weights, targets)

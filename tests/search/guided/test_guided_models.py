@@ -140,6 +140,19 @@ def test_an_effect_of_one_value_is_found_and_what_was_not_varied_stays_open() ->
     assert unseen > 4 * seen
 
 
+@pytest.mark.parametrize(("size", "least", "most"), [(0.0, 0.0, 0.015), (0.08, 0.04, 0.3)])
+def test_the_scale_of_effects_is_learned_from_all_of_them(size: float, least: float, most: float) -> None:
+    rng = np.random.default_rng(0)
+    at = np.stack([rng.integers(0, 4, 40), rng.integers(0, 2, 40), rng.integers(0, 2, 40)], axis=1)
+    values = size * (at[:, 1] - at[:, 2] + at[:, 1] * at[:, 2]) + rng.normal(0, 0.01, 40)
+    components, nothing = Components(axes(), 1), np.zeros((40, 0))
+    usual, learned = (
+        Residual.fit(components, at, nothing, values[:, None], Spreads(), learned=learned) for learned in (False, True)
+    )
+    assert least < learned.own_deviation < most
+    assert (learned.own_deviation > usual.own_deviation) is (size > 0.0)
+
+
 @given(st.lists(st.floats(0.0, 1e6), min_size=1, max_size=9), st.floats(0.0, 1e3), st.floats(1.0, 1e3))
 def test_less_memory_is_never_riskier(demands: list[float], ran: float, above: float) -> None:
     chances = fits(np.sort(demands), ran, ran + above)

@@ -10,9 +10,11 @@ import pytest
 from guided_world import TEXT, engine, launch, search, space, truth
 
 from spectune.analysis.measurement import LevelMeasurement
+from spectune.search.asking import memory_study, suggested
 from spectune.search.guided.believing import believing
 from spectune.search.guided.evidence import evidence_of
 from spectune.search.guided.guide import Guide
+from spectune.search.guided.sampler import GuidedSampler
 from spectune.search.plan import Stop, next_step
 from spectune.search.proposals import Proposer
 from spectune.search.ranking import incumbent
@@ -105,6 +107,15 @@ def test_the_same_evidence_gives_the_same_advice_whatever_was_asked_before() -> 
     for seen in (3, 9, 5, 7):
         last = used.propose(records[:seen])
     assert last == fresh
+
+
+def test_as_an_optuna_sampler_it_proposes_the_same() -> None:
+    records = list(search(SPACE, 9))
+    guide = Guide(SPACE, engine(SPACE))
+    drawn = suggested(memory_study(records, SPACE, GuidedSampler(guide)).ask(), SPACE)
+    proposed = Proposer(SPACE, engine(SPACE)).propose(records)
+    assert proposed is not None
+    assert proposed.candidate == Proposer(SPACE, engine(SPACE)).legal(drawn)
 
 
 def test_a_space_with_one_candidate_besides_the_baseline() -> None:
