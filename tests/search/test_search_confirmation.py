@@ -46,9 +46,10 @@ def test_a_clear_case_ends_early_and_says_so() -> None:
         lambda step: (160.0 if step.candidate.values.get(DRAFTER) == fast else 100.0) * (1 + rng.gauss(0, 0.005)),
         at,
         40,
+        sampler="random",  # which never says that nothing better is left: the confirmation ends it
     )
     assert len(records) < 40
-    end = next_step(records, [], at, Proposer(at, engine()))
+    end = next_step(records, [], at, Proposer(at, engine(), sampler="random"))
     assert isinstance(end, Stop)
     assert "2 rounds" in end.reason
     found = weigh(records, at)
@@ -60,7 +61,10 @@ def test_a_clear_case_ends_early_and_says_so() -> None:
 def test_a_close_case_uses_all_that_was_kept() -> None:
     rng = random.Random(3)
     at = longer(30)
-    records = played(lambda step: (101.0 if step.candidate.speculative else 100.0) * (1 + rng.gauss(0, 0.015)), at, 99)
+    records = played(
+        lambda step: (101.0 if step.candidate.speculative else 100.0) * (1 + rng.gauss(0, 0.015)),
+        at, 99, sampler="random",
+    )  # fmt: skip
     assert len(records) == 30
     assert sum(r.role is Role.CONFIRM for r in records) == 8
     overall = weigh(records, at).verdict.overall
