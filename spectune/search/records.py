@@ -136,6 +136,11 @@ class TrialRecord:
     others: Mapping[str, Others] = field(default_factory=dict)
     place: str = ""
 
+    @property
+    def step(self) -> Step:
+        """The launch as it was before it was made."""
+        return Step(self.trial, self.role, self.candidate, self.why, self.place)
+
     def level(self, name: str) -> LevelMeasurement | None:
         """Return the measurement at the named level, None where there is none."""
         return next((level for level in self.levels if level.level == name), None)
