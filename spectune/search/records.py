@@ -142,6 +142,11 @@ class TrialRecord:
     place: str = ""
     look: int = 1
 
+    @property
+    def step(self) -> Step:
+        """The launch as it was before it was made."""
+        return Step(self.trial, self.role, self.candidate, self.why, self.place, self.look)
+
     def level(self, name: str) -> LevelMeasurement | None:
         """Return the measurement at the named level, None where there is none."""
         return next((level for level in self.levels if level.level == name), None)

@@ -12,7 +12,7 @@ from spectune import files
 from spectune.errors import SpectuneError
 from spectune.search.canary import FILE as CANARY_FILE
 from spectune.search.folder import StudyFolder
-from spectune.search.records import Step, TrialRecord
+from spectune.search.records import TrialRecord
 from spectune.search.shared.entries import Entry
 
 SECOND = "trials-second"
@@ -70,8 +70,7 @@ class Mirror:
         return second
 
     def _copy(self, record: TrialRecord, attached: Mapping[str, Any]) -> None:
-        step = Step(record.trial, record.role, record.candidate, record.why, record.place, record.look)
-        folder = self._folder.open_trial(step)
+        folder = self._folder.open_trial(record.step)
         for name, content in attached.items():
             if name == CANARY_FILE:  # never a name that others chose
                 files.write_json(folder / name, content)

@@ -135,8 +135,7 @@ class SharedTrials:
 
     def _result(self, record: TrialRecord, others: list[TrialRecord], attached: Mapping[str, Any]) -> FrozenTrial:
         (trial,) = as_trials([record], self._space, others)
-        step = Step(record.trial, record.role, record.candidate, record.why, record.place, record.look)
-        told = {STEP: step.to_json(), WORKER: self._worker, RECORD: record.to_json(), ATTACHED: attached}
+        told = {STEP: record.step.to_json(), WORKER: self._worker, RECORD: record.to_json(), ATTACHED: attached}
         for key, value in told.items():
             trial.set_user_attr(key, orjson.loads(json_bytes(value)))  # as it stands on disk
         return trial
