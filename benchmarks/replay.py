@@ -27,8 +27,9 @@ from spectune.engines.protocol import Illegal, LaunchCommand, Part
 from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.engines.sglang.interpreter import Interpreter
 from spectune.search.proposals import Proposer
-from spectune.search.records import Role, Seconds, Status, TrialRecord
+from spectune.search.records import Seconds, Status, TrialRecord
 from spectune.search.samplers import GUIDED, SAMPLERS
+from spectune.search.steps import Role
 from spectune.space import Candidate, SearchSpace, parse_space
 
 COLUMNS = {

@@ -48,3 +48,25 @@ def _fits(value: Any, hint: Any) -> bool:
 
 def _spelled(hint: Any) -> str:
     return hint.__name__ if isinstance(hint, type) and get_origin(hint) is None else str(hint).replace("typing.", "")
+
+
+def count_of(value: Any) -> int:
+    """Return a whole number that is not negative.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise TypeError(f"a count must be a whole number, but got {value!r}")
+    return value
+
+
+def words_of(value: Any) -> str:
+    """Return a text.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"a text must be a string, but got {value!r}")
+    return value

@@ -17,7 +17,8 @@ from spectune.search.guided.stopping import MARGIN, Outlook
 from spectune.search.plan import next_step
 from spectune.search.proposals import Proposer
 from spectune.search.ranking import incumbent
-from spectune.search.records import Role, Step, TrialRecord
+from spectune.search.records import TrialRecord
+from spectune.search.steps import Role, Step
 from spectune.space import Budget, SearchSpace
 
 FLOOR = 0.9  # of the default baseline, below which no hypervolume is counted

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from spectune.search.ledger import as_running, as_trials
-from spectune.search.records import Step, TrialRecord
+from spectune.search.records import TrialRecord
+from spectune.search.steps import Step
 from spectune.search.values import decode, directions, encode
 from spectune.space import ALGORITHM, NO_SPECULATION, IntegerRange, Parameter, SearchSpace, Value
 

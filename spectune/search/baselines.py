@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from spectune.search.place_line import PlaceLine
 from spectune.search.proposals import Proposal, Proposer
 from spectune.search.ranking import rivals
-from spectune.search.records import Launch, Role, Status, Step, TrialRecord
+from spectune.search.records import Launch, Status, TrialRecord
 from spectune.search.speeds import system_values
+from spectune.search.steps import Role, Step
 from spectune.search.timeline import Timeline
 from spectune.space import Candidate, SearchSpace
 

@@ -9,7 +9,8 @@ from typing import Protocol
 
 from spectune.search.folder import StudyFolder
 from spectune.search.ledger import Ledger
-from spectune.search.records import Step, TrialRecord
+from spectune.search.records import TrialRecord
+from spectune.search.steps import Step
 from spectune.space import SearchSpace
 
 

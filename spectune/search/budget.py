@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spectune.search.records import Step, TrialRecord
+from spectune.search.records import TrialRecord
+from spectune.search.steps import Step
 from spectune.space import SearchSpace
 
 CONFIRMATION_SHARE = 0.25  # of the budget

@@ -27,8 +27,9 @@ from spectune.search.folder import StudyFolder
 from spectune.search.outcome import Evidence
 from spectune.search.prospect import Progress
 from spectune.search.recorded import mean_speed, pooled_noise
-from spectune.search.records import Role, Status, Step, TrialRecord
+from spectune.search.records import Status, TrialRecord
 from spectune.search.speeds import Speed, of_level, speeds, together
+from spectune.search.steps import Role, Step
 from spectune.search.study import study_canaries
 from spectune.search.traffic import open_prompts
 from spectune.search.trial import Trial

@@ -11,7 +11,8 @@ from spectune.search.feed import PromptFeed
 from spectune.search.plan import Wait
 from spectune.search.proposals import Proposer
 from spectune.search.prospect import Prospect, progress, prospect
-from spectune.search.records import Step, TrialRecord
+from spectune.search.records import TrialRecord
+from spectune.search.steps import Step
 from spectune.search.watcher import Watcher
 from spectune.space import SearchSpace
 

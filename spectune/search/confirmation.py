@@ -15,8 +15,9 @@ from functools import partial
 
 from spectune.search.outcome import weigh
 from spectune.search.ranking import Standing, best_of, rivals
-from spectune.search.records import Role, Step, TrialRecord
+from spectune.search.records import TrialRecord
 from spectune.search.sharing import Shared
+from spectune.search.steps import Role, Step
 from spectune.search.timeline import as_in, timeline
 from spectune.space import Candidate, SearchSpace
 

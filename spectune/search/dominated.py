@@ -9,7 +9,8 @@ from spectune.analysis.estimate import Estimate
 from spectune.analysis.launch_noise import launch_noise
 from spectune.analysis.measurement import LevelMeasurement
 from spectune.bench.course import GiveUp, Highest
-from spectune.search.records import Role, Step, TrialRecord
+from spectune.search.records import TrialRecord
+from spectune.search.steps import Role, Step
 from spectune.search.timeline import as_in, timeline
 from spectune.search.values import keeps_bounds, measured_values
 from spectune.space import Objective, SearchSpace

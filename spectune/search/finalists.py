@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from spectune.search.budget import kept_for_confirmation, needed_from_now
 from spectune.search.confirmation import Confirmation, confirmation
 from spectune.search.proposals import Proposer
-from spectune.search.records import Role, Step, TrialRecord
+from spectune.search.records import TrialRecord
 from spectune.search.situation import Situation
+from spectune.search.steps import Role, Step
 from spectune.search.undecided import goes_on, wanted
 from spectune.space import SearchSpace
 

@@ -14,7 +14,8 @@ from filelock import FileLock, Timeout
 from spectune import files
 from spectune.errors import SpectuneError
 from spectune.machine import users_of
-from spectune.search.records import Role, Step, TrialRecord
+from spectune.search.records import TrialRecord
+from spectune.search.steps import Role, Step
 from spectune.space import SearchSpace, load_space
 
 STUDIES = Path("studies")

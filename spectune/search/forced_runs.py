@@ -20,7 +20,8 @@ from spectune.errors import SpectuneError
 from spectune.search.feed import PromptFeed
 from spectune.search.folder import StudyFolder
 from spectune.search.guided.setting import Setting
-from spectune.search.records import Role, Step, TrialRecord
+from spectune.search.records import TrialRecord
+from spectune.search.steps import Role, Step
 from spectune.search.traffic import open_prompts
 from spectune.search.trial import Trial
 from spectune.search.watcher import Watcher

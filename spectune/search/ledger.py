@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from spectune.errors import SpectuneError
 from spectune.search.bulk_trials import insert_trials
 from spectune.search.guided.evidence import Evidence, evidence_from
-from spectune.search.records import Step, TrialRecord
+from spectune.search.records import TrialRecord
+from spectune.search.steps import Step
 from spectune.search.storage_errors import reason
 from spectune.search.values import (
     attributes,

@@ -17,7 +17,7 @@ from spectune.search.crosschecks import LevelSeen
 from spectune.search.dominated import Dominated
 from spectune.search.feed import PromptFeed
 from spectune.search.launched import Launched, TrialFailed
-from spectune.search.records import Step
+from spectune.search.steps import Step
 from spectune.search.traffic import level_plan
 from spectune.search.watcher import Watcher
 from spectune.serving import Failure, FailureClass, classify_requests

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from spectune.analysis.estimate import Estimate
 from spectune.analysis.launch_noise import LaunchNoise, launch_noise
 from spectune.analysis.places import Shift, shift
-from spectune.search.records import Role, TrialRecord
+from spectune.search.records import TrialRecord
 from spectune.search.speeds import Speed, by_candidate
+from spectune.search.steps import Role
 from spectune.space import Candidate
 
 

@@ -11,8 +11,9 @@ from spectune.analysis.launch_noise import LaunchNoise
 from spectune.analysis.pareto import pareto_set
 from spectune.analysis.verdict import Judgement, Question, judge
 from spectune.search.noise import noise_of
-from spectune.search.records import Role, TrialRecord
+from spectune.search.records import TrialRecord
 from spectune.search.speeds import Speed, by_candidate, of_level, of_objective, speeds, together
+from spectune.search.steps import Role
 from spectune.search.timeline import Timeline, timeline
 from spectune.search.values import directions, keeps_bounds, measured_values, score
 from spectune.space import Candidate, SearchSpace

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from spectune.analysis.drift import Drift, Jump, Repeat, find_drift, find_jump, surprises
 from spectune.search.noise import noise_of
-from spectune.search.records import Role, TrialRecord
+from spectune.search.records import TrialRecord
 from spectune.search.scaling import scaled
 from spectune.search.speeds import Speed
+from spectune.search.steps import Role
 
 
 @dataclass(frozen=True)

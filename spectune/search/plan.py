@@ -16,8 +16,9 @@ from spectune.search.budget import used_up
 from spectune.search.exclusions import excluded, learned
 from spectune.search.finalists import next_finalist, search_over, where_it_stands
 from spectune.search.proposals import Proposer
-from spectune.search.records import Role, Status, Step, TrialRecord
+from spectune.search.records import Status, TrialRecord
 from spectune.search.situation import Situation
+from spectune.search.steps import Role, Step
 from spectune.space import SearchSpace
 
 if TYPE_CHECKING:

@@ -17,8 +17,9 @@ from spectune.search.enumeration import legal_candidates
 from spectune.search.exclusions import Exclusion, excluded, learned
 from spectune.search.guided.evidence import Evidence, evidence_of
 from spectune.search.openings import opening_assignments
-from spectune.search.records import Launch, Step, TrialRecord
+from spectune.search.records import Launch, TrialRecord
 from spectune.search.samplers import GUIDED, STARTUP_LAUNCHES, check_sampler, stock_sampler
+from spectune.search.steps import Step
 from spectune.search.warm_start import WarmStart
 from spectune.space import NUM_DRAFT_TOKENS, Candidate, SearchSpace
 

@@ -16,9 +16,10 @@ from spectune.search.budget import HOUR_S, left_s, most_launches, pace_s, spent_
 from spectune.search.finalists import still_to_confirm
 from spectune.search.outcome import weigh
 from spectune.search.proposals import Proposer
-from spectune.search.records import Role, TrialRecord
+from spectune.search.records import TrialRecord
 from spectune.search.samplers import GUIDED
 from spectune.search.situation import as_now
+from spectune.search.steps import Role
 from spectune.search.timeline import timeline
 from spectune.space import SearchSpace
 

@@ -10,8 +10,9 @@ from spectune.analysis.estimate import Estimate
 from spectune.analysis.launch_noise import LaunchNoise, launch_noise
 from spectune.bench.precision import t_quantile
 from spectune.search.outcome import Evidence
-from spectune.search.records import Role, TrialRecord
+from spectune.search.records import TrialRecord
 from spectune.search.speeds import Speed, by_candidate
+from spectune.search.steps import Role
 from spectune.space import Candidate
 
 

@@ -13,23 +13,13 @@ from spectune.engines.protocol import Effective, LaunchCommand, Mismatch
 from spectune.errors import SpectuneError
 from spectune.machine import Difference, Others
 from spectune.search.reached import Reached
+from spectune.search.steps import REMEDY, SCHEMA, Role, Step, check_schema, look_of
 from spectune.serving import Failure, FailureClass
 from spectune.space import Candidate
-from spectune.typed_json import require_types
+from spectune.typed_json import count_of, require_types, words_of
 
-SCHEMA = 1
 LONGEST_S = 1e9
-MOST_LOOKS = 1000
 REQUIRED_SECONDS = ("startup", "measuring", "shutdown", "total")
-
-
-class Role(StrEnum):
-    """Why a launch was made."""
-
-    BASELINE = "baseline"
-    SEARCH = "search"
-    DRIFT = "drift"
-    CONFIRM = "confirm"
 
 
 class Status(StrEnum):
@@ -38,49 +28,6 @@ class Status(StrEnum):
     OK = "ok"
     FAILED = "failed"
     SUSPECT = "suspect"  # it ran, but not as asked: shown, never recommended or exported
-
-
-@dataclass(frozen=True)
-class Step:
-    """A launch that is about to be made.
-
-    Attributes:
-        trial: Its number in the study, from 0.
-        role: Why it is made.
-        candidate: What is launched.
-        why: Why it is made, in words.
-        place: Where: the name of a machine, or of a group of its GPUs; empty where a study has only one.
-        look: As in its record.
-    """
-
-    trial: int
-    role: Role
-    candidate: Candidate
-    why: str
-    place: str = ""
-    look: int = 1
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the content of `candidate.json`."""
-        return {
-            "schema": SCHEMA, "trial": self.trial, "role": self.role.value, "why": self.why, "place": self.place,
-            "look": self.look, **self.candidate.to_json(),
-        }  # fmt: skip
-
-    @classmethod
-    def from_json(cls, content: Any, source: str) -> Step:
-        """Read what `to_json` wrote.
-
-        Raises:
-            SpectuneError: It was written by a newer spectune, or lacks something.
-        """
-        check_schema(content, source)
-        try:
-            number, role, candidate = _count(content["trial"]), Role(content["role"]), Candidate.from_json(content)
-            place, look = _words(content.get("place", "")), _look(content.get("look", 1))
-            return cls(number, role, candidate, _words(content["why"]), place, look)
-        except (KeyError, TypeError, ValueError) as error:
-            raise SpectuneError(f"{source} is damaged ({type(error).__name__}: {error})") from None
 
 
 @dataclass(frozen=True)
@@ -210,29 +157,29 @@ class TrialRecord:
         """
         check_schema(content, source)
         try:
-            seconds = {name: _number(content["seconds"][name]) for name in REQUIRED_SECONDS}
-            seconds["checking"] = _number(content["seconds"].get("checking", 0.0))
+            seconds = {name: _seconds_of(content["seconds"][name]) for name in REQUIRED_SECONDS}
+            seconds["checking"] = _seconds_of(content["seconds"].get("checking", 0.0))
             failure = None
             if content["failure_class"] is not None:
                 words = content["failure_message"], content["failure_excerpt"]
                 failure = require_types(Failure(FailureClass(content["failure_class"]), *words))
             command = content["command"]
             return cls(
-                trial=_count(content["trial"]),
+                trial=count_of(content["trial"]),
                 role=Role(content["role"]),
                 candidate=Candidate.from_json(content),
-                launch_index=_count(content["launch_index"]),
-                why=_words(content["why"]),
-                look=_look(content.get("look", 1)),
-                started_at=_words(content["started_at"]),
+                launch_index=count_of(content["launch_index"]),
+                why=words_of(content["why"]),
+                look=look_of(content.get("look", 1)),
+                started_at=words_of(content["started_at"]),
                 status=Status(content["status"]),
                 seconds=Seconds(**seconds),
                 command=LaunchCommand(
-                    tuple(map(_words, command["argv"])),
-                    {_words(name): _words(value) for name, value in command["env"].items()},
-                    tuple(map(_words, command["unset"])),
+                    tuple(map(words_of, command["argv"])),
+                    {words_of(name): words_of(value) for name, value in command["env"].items()},
+                    tuple(map(words_of, command["unset"])),
                 ),
-                prompts_end=_count(content["prompts_end"]),
+                prompts_end=count_of(content["prompts_end"]),
                 failure=failure,
                 suspect=tuple(require_types(Mismatch(**entry)) for entry in content["suspect"]),
                 levels=tuple(LevelMeasurement.from_json(level) for level in content["levels"]),
@@ -240,12 +187,12 @@ class TrialRecord:
                     require_types(Reached(**entry)) for entry in content.get("environment_reached", ())
                 ),
                 effective=_effective(content.get("effective", {})),
-                notes=tuple(map(_words, content.get("notes", ()))),
+                notes=tuple(map(words_of, content.get("notes", ()))),
                 environment_changes=tuple(
                     require_types(Difference(**entry)) for entry in content.get("environment_changes", ())
                 ),
-                others={_words(level): Others.from_json(entry) for level, entry in content.get("others", {}).items()},
-                place=_words(content.get("place", "")),
+                others={words_of(level): Others.from_json(entry) for level, entry in content.get("others", {}).items()},
+                place=words_of(content.get("place", "")),
             )
         except SpectuneError as error:
             raise SpectuneError(f"{source} is damaged: {error}; {REMEDY}") from None
@@ -260,7 +207,7 @@ Launch = Step | TrialRecord
 def _effective(content: Mapping[str, Any]) -> Effective:
     if not content:  # written before it was kept
         return Effective()
-    graphs = {_words(kind): tuple(map(_count, sizes)) for kind, sizes in content["graph_batches"].items()}
+    graphs = {words_of(kind): tuple(map(count_of, sizes)) for kind, sizes in content["graph_batches"].items()}
     told = Effective(
         graphs, content["kv_tokens"], content["max_running_requests"], dict(content["backends"]),
         dict(content.get("nccl", {})),
@@ -268,44 +215,9 @@ def _effective(content: Mapping[str, Any]) -> Effective:
     return require_types(told)
 
 
-def _count(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise TypeError(f"a count must be a whole number, but got {value!r}")
-    return value
-
-
-def _look(value: Any) -> int:
-    if not 1 <= _count(value) <= MOST_LOOKS:
-        raise ValueError(f"a look is from 1 to {MOST_LOOKS}, but got {value}")
-    return int(value)
-
-
-def _number(value: Any) -> float:
+def _seconds_of(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"a time must be a number, but got {value!r}")
     if not 0 <= value <= LONGEST_S:
         raise ValueError(f"a time cannot be {value:g} seconds")
     return float(value)
-
-
-def _words(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"a text must be a string, but got {value!r}")
-    return value
-
-
-REMEDY = "move its trial folder away and the same search command measures that launch again"
-
-
-def check_schema(content: Any, source: str) -> None:
-    """Refuse a file that is not a record, or one of a newer spectune.
-
-    Raises:
-        SpectuneError: Naming the file and the way out.
-    """
-    if not isinstance(content, Mapping) or not isinstance(content.get("schema"), int):
-        raise SpectuneError(f"{source} is not a spectune record (no schema number); {REMEDY}")
-    if content["schema"] > SCHEMA:
-        raise SpectuneError(
-            f"{source} has schema {content['schema']}, this spectune reads up to {SCHEMA}; upgrade spectune to read it"
-        )

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from spectune.analysis.comparison import Comparison
 from spectune.search.outcome import TOGETHER, Evidence
-from spectune.search.records import Role, TrialRecord
+from spectune.search.records import TrialRecord
 from spectune.search.speeds import by_candidate, together
+from spectune.search.steps import Role
 from spectune.search.timeline import Timeline, causes
 from spectune.space import Candidate, SearchSpace
 

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spectune.search.records import Launch, Step, TrialRecord
+from spectune.search.records import Launch, TrialRecord
+from spectune.search.steps import Step
 from spectune.space import Candidate
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from spectune.search.proposals import Proposer
-from spectune.search.records import Launch, Role, Step, TrialRecord
+from spectune.search.records import Launch, TrialRecord
+from spectune.search.steps import Role, Step
 from spectune.search.timeline import Timeline, timeline
 from spectune.space import Candidate, SearchSpace
 

@@ -22,10 +22,11 @@ from spectune.search.feed import PromptFeed
 from spectune.search.folder import StudyFolder
 from spectune.search.plan import Stop, Wait, next_step
 from spectune.search.proposals import Proposer
-from spectune.search.records import Step, TrialRecord
+from spectune.search.records import TrialRecord
 from spectune.search.room import Room, room_for
 from spectune.search.samplers import GUIDED
 from spectune.search.siblings import remarks
+from spectune.search.steps import Step
 from spectune.search.traffic import open_prompts, summary
 from spectune.search.trial import Trial
 from spectune.search.warm_start import WarmStart

@@ -18,8 +18,9 @@ from spectune.analysis.estimate import Estimate
 from spectune.analysis.launch_noise import LaunchNoise
 from spectune.search.outcome import Evidence
 from spectune.search.recorded import best_baseline, mean_speed, pooled_noise
-from spectune.search.records import Role, TrialRecord
+from spectune.search.records import TrialRecord
 from spectune.search.speeds import by_candidate, of_level, speeds
+from spectune.search.steps import Role
 from spectune.space import DRAFTER, Candidate, SearchSpace
 
 RECOMMENDED, BASELINE, BOTH, OTHER_DRAFTER = "recommended", "best baseline", "in both", "same but for the drafter"

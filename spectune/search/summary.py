@@ -15,8 +15,9 @@ from spectune.search.exclusions import learned
 from spectune.search.figures import measured
 from spectune.search.outcome import Evidence, weigh
 from spectune.search.plan import Stop
-from spectune.search.records import SCHEMA, Role, Seconds, Status, TrialRecord
+from spectune.search.records import Seconds, Status, TrialRecord
 from spectune.search.sentence import seen_in_search, sentence, words
+from spectune.search.steps import SCHEMA, Role
 from spectune.search.timeline import Timeline, causes
 from spectune.search.undecided import remedy
 from spectune.search.warm_start import WarmStart

@@ -17,9 +17,10 @@ from spectune.analysis.launch_noise import LaunchNoise, within_launch_variance
 from spectune.analysis.places import Factor, shrunk
 from spectune.search.noise import noise_of, shift_between
 from spectune.search.place_line import PlaceLine, place_line, study_hours
-from spectune.search.records import Role, TrialRecord
+from spectune.search.records import TrialRecord
 from spectune.search.scaling import scaled
 from spectune.search.speeds import Speed, together
+from spectune.search.steps import Role
 from spectune.search.values import measured_values
 from spectune.space import SearchSpace
 

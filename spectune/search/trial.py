@@ -25,8 +25,9 @@ from spectune.search.launch_script import launch_script
 from spectune.search.launched import Launched, ServedLaunch, TrialFailed
 from spectune.search.level_measuring import Levels
 from spectune.search.reached import GPUS, Reached, read_back
-from spectune.search.records import Seconds, Status, Step, TrialRecord
+from spectune.search.records import Seconds, Status, TrialRecord
 from spectune.search.room import Room, room_for_launch
+from spectune.search.steps import Step
 from spectune.search.traffic import longest_measuring_s
 from spectune.search.virtual import VirtualLaunch
 from spectune.search.watcher import Watcher

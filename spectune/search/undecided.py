@@ -21,7 +21,8 @@ from spectune.search.budget import HOUR_S, kept_for_confirmation, kept_of, pace_
 from spectune.search.confirmation import Confirmation
 from spectune.search.folder import StudyFolder
 from spectune.search.outcome import Evidence, weigh
-from spectune.search.records import Role, TrialRecord
+from spectune.search.records import TrialRecord
+from spectune.search.steps import Role
 from spectune.space import SearchSpace, shipped_folder
 
 

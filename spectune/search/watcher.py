@@ -6,7 +6,8 @@ from typing import Protocol
 
 from spectune.analysis.measurement import LevelMeasurement
 from spectune.search.prospect import Progress
-from spectune.search.records import Step, TrialRecord
+from spectune.search.records import TrialRecord
+from spectune.search.steps import Step
 
 
 class Watcher(Protocol):

@@ -14,7 +14,8 @@ from spectune.engines.protocol import Effective
 from spectune.machine import CoresUsed, Difference, Others
 from spectune.report import write_report
 from spectune.search.reached import Reached
-from spectune.search.records import Role, Seconds, Status, TrialRecord
+from spectune.search.records import Seconds, Status, TrialRecord
+from spectune.search.steps import Role
 
 HOSTILE = "</script><script>alert(1)</script> \"'\n<img src=x onerror=alert(2)> <!-- {{ 7*7 }} &amp; \u2028 `$(id)`"
 EFFECT = {

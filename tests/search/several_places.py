@@ -9,7 +9,8 @@ from search_samples import record
 
 from spectune.search.plan import Stop, Wait, next_step
 from spectune.search.proposals import Proposal, Proposer
-from spectune.search.records import Step, TrialRecord
+from spectune.search.records import TrialRecord
+from spectune.search.steps import Step
 from spectune.serving import FailureClass
 from spectune.space import SearchSpace
 

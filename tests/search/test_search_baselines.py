@@ -9,7 +9,8 @@ from test_search_timeline import speed_only
 
 from spectune.search.plan import next_step
 from spectune.search.proposals import Proposer
-from spectune.search.records import Role, Step, TrialRecord
+from spectune.search.records import TrialRecord
+from spectune.search.steps import Role, Step
 from spectune.space import SearchSpace
 
 

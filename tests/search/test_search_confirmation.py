@@ -12,8 +12,8 @@ from spectune.search.confirmation import confirmation
 from spectune.search.outcome import weigh
 from spectune.search.plan import Stop, next_step
 from spectune.search.proposals import Proposer
-from spectune.search.records import Role, Step
 from spectune.search.speeds import simplicity
+from spectune.search.steps import Role, Step
 from spectune.search.summary import summarise
 from spectune.space import DRAFTER, SearchSpace
 

@@ -14,7 +14,8 @@ from spectune.engines.protocol import Mismatch
 from spectune.errors import SpectuneError
 from spectune.search.bulk_trials import TABLES
 from spectune.search.ledger import Ledger, as_trials
-from spectune.search.records import Role, Step, TrialRecord
+from spectune.search.records import TrialRecord
+from spectune.search.steps import Role, Step
 from spectune.search.values import LAUNCH
 from spectune.serving import FailureClass
 

@@ -12,7 +12,8 @@ from search_samples import SPACE, baseline, chain, record, rows, space
 
 from spectune.engines.protocol import Mismatch
 from spectune.search.plan import Stop
-from spectune.search.records import Role, TrialRecord
+from spectune.search.records import TrialRecord
+from spectune.search.steps import Role
 from spectune.search.summary import Summary, summarise
 from spectune.serving import FailureClass
 

@@ -14,8 +14,9 @@ from spectune.search.noise import noise_of
 from spectune.search.outcome import weigh
 from spectune.search.place_line import study_hours
 from spectune.search.plan import Stop
-from spectune.search.records import Role, Step, TrialRecord
+from spectune.search.records import TrialRecord
 from spectune.search.speeds import together
+from spectune.search.steps import Role, Step
 from spectune.search.summary import summarise
 from spectune.search.timeline import timeline
 

@@ -11,7 +11,8 @@ from spectune.search.budget import kept_for_confirmation
 from spectune.search.confirmation import confirmation
 from spectune.search.plan import Stop, next_step
 from spectune.search.proposals import Proposer
-from spectune.search.records import Role, Step, TrialRecord
+from spectune.search.records import TrialRecord
+from spectune.search.steps import Role, Step
 from spectune.serving import FailureClass
 from spectune.space import SearchSpace
 

@@ -18,7 +18,8 @@ from spectune.errors import SpectuneError
 from spectune.machine import Difference
 from spectune.search import open_study
 from spectune.search.folder import StudyFolder
-from spectune.search.records import Role, Step, TrialRecord
+from spectune.search.records import TrialRecord
+from spectune.search.steps import Role, Step
 from spectune.serving import FailureClass
 
 

@@ -18,8 +18,9 @@ from spectune.search.asking import memory_study
 from spectune.search.confirmation import confirmation
 from spectune.search.plan import Stop, Wait, next_step
 from spectune.search.proposals import Proposer
-from spectune.search.records import Role, Step, TrialRecord
+from spectune.search.records import TrialRecord
 from spectune.search.samplers import stock_sampler
+from spectune.search.steps import Role, Step
 from spectune.serving import FailureClass
 from spectune.space import DRAFTER, SearchSpace
 

@@ -12,7 +12,8 @@ from spectune.machine import Difference
 from spectune.search.outcome import weigh
 from spectune.search.place_line import study_hours
 from spectune.search.plan import Stop
-from spectune.search.records import Role, TrialRecord
+from spectune.search.records import TrialRecord
+from spectune.search.steps import Role
 from spectune.search.summary import summarise
 from spectune.search.timeline import causes, timeline
 from spectune.space import SearchSpace

@@ -24,7 +24,8 @@ from spectune.search.outcome import weigh
 from spectune.search.plan import Stop, next_step
 from spectune.search.proposals import Proposer
 from spectune.search.prospect import prospect
-from spectune.search.records import Role, Step, TrialRecord
+from spectune.search.records import TrialRecord
+from spectune.search.steps import Role, Step
 from spectune.search.summary import Summary, summarise
 from spectune.search.undecided import missing_pairs
 from spectune.space import SearchSpace, find_space_file, load_space

@@ -10,7 +10,7 @@ from why_samples import TEXT, chain, exactly, field_space, launch, pcie, study, 
 
 from spectune.analysis.diagnosis import Cost
 from spectune.engines.protocol import Mismatch
-from spectune.search.records import Role
+from spectune.search.steps import Role
 from spectune.search.summary import summarise
 from spectune.search.why import break_even_of, training_of
 from spectune.serving import FailureClass

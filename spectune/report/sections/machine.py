@@ -13,8 +13,9 @@ from spectune.report.plots import Axis, Dot, Key, Plot, Scale, Segment, Shape
 from spectune.report.sections.section import Section
 from spectune.report.wording import percent
 from spectune.search.place_line import study_hours
-from spectune.search.records import Role, TrialRecord
+from spectune.search.records import TrialRecord
 from spectune.search.speeds import by_candidate, together
+from spectune.search.steps import Role
 from spectune.search.timeline import as_in, timeline
 
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from spectune.search.book import Standing
-from spectune.search.records import Role, Step, TrialRecord
+from spectune.search.records import TrialRecord
+from spectune.search.steps import Role, Step
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial

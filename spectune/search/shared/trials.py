@@ -14,8 +14,9 @@ import orjson
 
 from spectune.files import json_bytes
 from spectune.search.ledger import as_trials
-from spectune.search.records import Step, TrialRecord
+from spectune.search.records import TrialRecord
 from spectune.search.shared.entries import ATTACHED, RECORD, STEP, WITHDRAWN, WORKER, Entry, entry_of, finished, holder
+from spectune.search.steps import Step
 from spectune.search.values import attributes, distribution, searched, stored_params
 from spectune.space import SearchSpace
 

@@ -15,7 +15,7 @@ from spectune.analysis.why.arithmetic import discrepancies, needed, verify_alone
 from spectune.search.figures import Measured, break_even_of
 from spectune.search.guided.setting import Setting
 from spectune.search.outcome import Evidence
-from spectune.search.records import Role
+from spectune.search.steps import Role
 from spectune.search.why.model import StudyModel
 from spectune.search.why.parts import cycle_parts
 from spectune.space import SearchSpace

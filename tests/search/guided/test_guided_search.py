@@ -18,7 +18,8 @@ from spectune.search.guided.sampler import GuidedSampler
 from spectune.search.plan import Stop, next_step
 from spectune.search.proposals import Proposer
 from spectune.search.ranking import incumbent
-from spectune.search.records import Role, Step, TrialRecord
+from spectune.search.records import TrialRecord
+from spectune.search.steps import Role, Step
 from spectune.serving import FailureClass
 from spectune.space import Candidate, SearchSpace
 
