@@ -105,10 +105,11 @@ def test_a_misspelt_algorithm_is_a_problem_with_its_line(tmp_path: Path, written
     assert len(re.findall(said, str(wrong.value))) == 1
 
 
-def test_an_algorithm_like_none_may_be_a_plugins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    answer = previewed(write(tmp_path, "tp-size: 8", "[none, HOUSE_BLEND]"), capsys)
-    said = "SGLang itself has no speculative-algorithm HOUSE_BLEND: a plugin has to register it"
-    assert [note for note in answer["notes"] if "HOUSE_BLEND" in note] == [said]
+@pytest.mark.parametrize("name", ["HOUSE_BLEND", "EAGLE4", "HOUSE_EAGLE"])
+def test_another_algorithm_may_be_a_plugins(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    answer = previewed(write(tmp_path, "tp-size: 8", f"[none, {name}]"), capsys)
+    said = f"SGLang itself has no speculative-algorithm {name}: a plugin has to register it"
+    assert [note for note in answer["notes"] if name in note] == [said]
 
 
 @pytest.mark.parametrize(

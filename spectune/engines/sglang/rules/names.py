@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import string
 
 ALGORITHM = "speculative-algorithm"
 DRAFT_MODEL = "speculative-draft-model-path"
@@ -84,8 +85,11 @@ COUPLING = frozenset(
 
 
 def misspelt_algorithm(name: str) -> str | None:
-    """Return the algorithm that is surely meant by a name that is none; a plugin's name is like none of SGLang's."""
-    if name.upper() in (*BUILT_IN, *ALGORITHMS):
+    """Return the algorithm that is surely meant by a name that is none.
+
+    A plugin may call its own after one of SGLang's: EAGLE4, HOUSE_EAGLE.
+    """
+    written = name.upper()
+    if any(known.rstrip(string.digits) in written for known in (*BUILT_IN, *ALGORITHMS)):
         return None
-    near = difflib.get_close_matches(name.upper(), ALGORITHMS, n=1)
-    return near[0] if near else None
+    return next(iter(difflib.get_close_matches(written, ALGORITHMS, n=1, cutoff=0.8)), None)
