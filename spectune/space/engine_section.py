@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
@@ -14,6 +15,7 @@ from spectune.space.values import UNSET
 
 RUNTIMES = ("cpu-reference",)
 DEFAULT_PYTHON = "python3"
+PARALLELISM = ("tp-size", "pp-size")
 
 _SIMULATED_ONLY = ("profile", "virtual")
 _REAL_ONLY = ("python", "runtime")
@@ -28,7 +30,7 @@ class EngineSection(Section):
         runtime: A runtime that spectune installs itself; excludes `python`.
         profile: Machine profile of a simulated engine.
         virtual: Whether a simulated engine runs in virtual time.
-        gpus: GPUs one launch takes.
+        gpus: GPUs one launch takes; where it is not given, those of its tensor and pipeline parallelism.
         parallel: Launches at once on one machine, where several workers share the study. Neighbours share its PCIe, its
             host memory and its processor, so figures of launches beside others hold for launches beside others.
         args: Engine arguments without dashes → value.
@@ -52,13 +54,12 @@ class EngineSection(Section):
     @model_validator(mode="before")
     @classmethod
     def _fill_in(cls, raw: Any) -> Any:
-        if not isinstance(raw, dict) or raw.get("kind", "sglang") != "sglang":
+        if not isinstance(raw, dict):
             return raw
         filled = dict(raw)
-        if "runtime" in raw:
-            filled.setdefault("gpus", 0)
-        else:
+        if raw.get("kind", "sglang") == "sglang" and "runtime" not in raw:
             filled.setdefault("python", DEFAULT_PYTHON)
+        filled.setdefault("gpus", 0 if "runtime" in raw else _ranks(raw.get("args")))
         return filled
 
     @field_validator("runtime")
@@ -87,6 +88,12 @@ class EngineSection(Section):
     def env_to_unset(self) -> tuple[str, ...]:
         """Variables that must be absent from every launch."""
         return tuple(name for name, value in self.env.items() if value == UNSET)
+
+
+def _ranks(args: Any) -> int:
+    """Return how many GPUs the parallelism takes that every launch shares; 1 where it is not told."""
+    sizes = [args.get(name, 1) for name in PARALLELISM] if isinstance(args, Mapping) else []
+    return math.prod(size for size in sizes if isinstance(size, int) and size > 0)
 
 
 def exclusive_key_problems(engine: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

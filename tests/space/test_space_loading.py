@@ -304,6 +304,22 @@ def test_environment_values_are_taken_as_written() -> None:
     assert space.forbidden(space.expand({"env.A": "unset"})) is None
 
 
+@pytest.mark.parametrize(
+    ("engine", "gpus"),
+    [
+        ("args: {model-path: m, tp-size: 8}", 8),
+        ("args: {model-path: m, tp-size: 4, pp-size: 2}", 8),
+        ("kind: simulated, profile: p, args: {model-path: m, tp-size: 2}", 2),
+        ("gpus: 4, args: {model-path: m, tp-size: 2}", 4),
+        ("runtime: cpu-reference, args: {model-path: m, tp-size: 2}", 0),
+        ("args: {model-path: m, tp-size: eight}", 1),
+    ],
+)
+def test_a_launch_takes_the_gpus_of_its_parallelism(engine: str, gpus: int) -> None:
+    space = parse(f"schema: 1\nname: one\nengine: {{{engine}}}\nsearch: {{page-size: [1, 16]}}\n")
+    assert space.engine.gpus == gpus
+
+
 def test_gpu_hours_need_gpus(tmp_path: Path) -> None:
     file = tmp_path / "cpu.yaml"
     file.write_text(
