@@ -1,7 +1,7 @@
 """HTTP/1.1 connections to an engine that stamp what arrives before anything else is done with it.
 
-A streamed answer is handled where its bytes arrive, without a task to be woken for every chunk: with many answers in
-flight, waking is what a client's own delay and most of its CPU time are made of.
+Chunks of many answers arrive at once. All of them are stamped before the first is parsed, and none wakes a task: waking
+and parsing is what a client's own delay and its CPU time are made of.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ class Connection(asyncio.Protocol):
         self._parser = httptools.HttpResponseParser(self)
         self._receiver: Receiver | None = None
         self._answered: asyncio.Future[int] | None = None
+        self._arrived: list[tuple[float, bytes]] = []
         self._at_s, self._wanted = 0.0, True
         self.idle_since_s = 0.0
         self.open = False
@@ -77,17 +78,14 @@ class Connection(asyncio.Protocol):
         self._transport, self.open = transport, True
 
     def data_received(self, data: bytes) -> None:
-        """Asyncio has read some bytes; errors of the receiver are those of `ask`."""
-        self._at_s = time.monotonic()
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserCallbackError as fault:
-            self._ends(fault.__context__ or fault)
-        except httptools.HttpParserError as error:
-            self._ends(ValueError(f"the answer is not HTTP: {error}"))
+        """Asyncio has read some bytes: they are stamped, and parsed once those of all other connections are, too."""
+        self._arrived.append((time.monotonic(), data))
+        if len(self._arrived) == 1:
+            asyncio.get_running_loop().call_soon(self._parse)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Asyncio has no connection any more."""
+        self._parse()
         self.open = False
         self._ends(exc if isinstance(exc, OSError) else ConnectionError("the server closed the connection"))
 
@@ -109,6 +107,17 @@ class Connection(asyncio.Protocol):
             self.idle_since_s = self._at_s
         if not self.open:
             self.close()
+
+    def _parse(self) -> None:
+        """Parse what has arrived; errors of the receiver are those of `ask`."""
+        arrived, self._arrived = self._arrived, []
+        try:
+            for self._at_s, data in arrived:
+                self._parser.feed_data(data)
+        except httptools.HttpParserCallbackError as fault:
+            self._ends(fault.__context__ or fault)
+        except httptools.HttpParserError as error:
+            self._ends(ValueError(f"the answer is not HTTP: {error}"))
 
     def _ends(self, error: BaseException | None) -> None:
         """Close in the middle of an answer: with an error, or because no more of it is wanted."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
-from readme_commands import SPECTUNE
 from search_samples import SPACE, baseline, chain, engine, record, space
+from typer.testing import CliRunner
 
 from spectune.answer import deliver, export_answer, remembered_stop
+from spectune.cli.app import app
 from spectune.search import Stop, StudyFolder, TrialRecord, open_study
 from spectune.serving import FailureClass
 
@@ -55,18 +55,18 @@ def test_a_pick_that_is_another_launch_by_now_stays_and_is_said(tmp_path: Path) 
 @pytest.mark.parametrize("records", [RECORDS, RECORDS[:1], [record(0, baseline(), failure=FailureClass.CRASH)]])
 @pytest.mark.parametrize("content", [None, "", "{", "[]", "3", '{"stop": {}}', '{"stop": 3}', '{"engine": 5}'])
 def test_damaged_files_beside_the_records_cost_nothing(
-    records: list[TrialRecord], content: str | None, tmp_path: Path
+    records: list[TrialRecord], content: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = study(tmp_path, records)
+    monkeypatch.chdir(tmp_path)
     for path in (folder.root / "environment.json", folder.summary_file):
         if content is None:
             path.unlink(missing_ok=True)
         else:
             path.write_text(content)
     for command in (["report", "small"], ["report", "small", "--json"], ["studies"], ["studies", "--json"]):
-        done = subprocess.run([SPECTUNE, *command], cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        assert "Traceback" not in done.stderr
+        done = CliRunner().invoke(app, command)
+        assert (done.exit_code, done.exception) == (0, None), done.output
     assert (tmp_path / "reports/small.html").is_file()
 
 

@@ -17,6 +17,8 @@ import pytest
 from readme_commands import ROOT, SPECTUNE
 
 DASHBOARD = Path(sys.executable).with_name("optuna-dashboard")
+# The guided search may see the end of it before.
+SEARCH = [SPECTUNE, "search", "quickstart", "--engine", "simulated", "--virtual", "--sampler", "random", "--trials"]
 STORAGE = re.search(r"bin/optuna-dashboard (\S+)$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
 
 
@@ -30,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a simulated study that goes by the README's name, and goes on while it is looked at."""
     folder = tmp_path_factory.mktemp("watched")
     done = subprocess.run(
-        [SPECTUNE, "search", "quickstart", "--engine", "simulated", "--virtual", "--trials", "9"],
+        [*SEARCH, "9"],
         cwd=folder, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert (folder / "studies/quickstart/study.db").is_file(), done.stderr
@@ -73,7 +75,7 @@ def test_the_dashboard_opens_a_study_and_follows_it(folder: Path, dashboard: str
     assert "no speculation" in attributes["label"]
     assert shown["objective_names"] == ["decode_speed@c1", "output_throughput@c8"]
     subprocess.run(
-        [SPECTUNE, "search", "quickstart", "--engine", "simulated", "--virtual", "--trials", "11"],
+        [*SEARCH, "11"],
         cwd=folder, capture_output=True, timeout=300, check=True,
     )  # fmt: skip
     later: list[Any] = []
