@@ -83,14 +83,15 @@ def _wanted(
     line: Timeline, space: SearchSpace, best: Sequence[Candidate], baselines: Sequence[Candidate]
 ) -> Iterator[tuple[Candidate, str]]:
     speculation = next(iter(rivals(line, space, speculative=True)), None)
-    if speculation is not None and (twin := _twin(speculation, baselines)) is not None:
-        yield twin, "without speculation, in the system settings of the best speculation so far"
+    if speculation is not None and (found := twin(speculation, baselines)) is not None:
+        yield found, "without speculation, in the system settings of the best speculation so far"
     for candidate in baselines if best else ():
         differing = dict(system_values(best[0]).items() ^ system_values(candidate).items())
         if len(differing) == 1:
             yield candidate, f"the best launch without speculation with another {next(iter(differing))}"
 
 
-def _twin(candidate: Candidate, baselines: Sequence[Candidate]) -> Candidate | None:
+def twin(candidate: Candidate, baselines: Sequence[Candidate]) -> Candidate | None:
+    """Return the candidate without speculation in the same system settings, None where it is not legal."""
     wanted = system_values(candidate)
     return next((baseline for baseline in baselines if system_values(baseline) == wanted), None)

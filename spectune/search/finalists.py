@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from spectune.search.baselines import twin
 from spectune.search.budget import kept_for_confirmation, needed_from_now
 from spectune.search.confirmation import Confirmation, confirmation
+from spectune.search.exclusions import excluded, learned
 from spectune.search.proposals import Proposer
 from spectune.search.records import TrialRecord
 from spectune.search.situation import Situation
 from spectune.search.steps import Role, Step
 from spectune.search.undecided import goes_on, wanted
-from spectune.space import SearchSpace
+from spectune.space import Candidate, SearchSpace
 
 
 def where_it_stands(now: Situation) -> Confirmation:
@@ -31,7 +33,33 @@ def search_over(now: Situation) -> bool:
         if goes_on(now.records, now.space, state):
             return True
         needed -= state.done
-    return needed > 0 and needed_from_now(now.records, now.space, needed, now.running)
+    if needed <= 0:
+        return False
+    if needed_from_now(now.records, now.space, needed, now.running):
+        return True
+    return needed_from_now(now.records, now.space, needed + 1, now.running) and missing_twin(now) is not None
+
+
+def missing_twin(now: Situation) -> Candidate | None:
+    """Return what has to be launched before the finalists are: their system settings without speculation.
+
+    Else a gain may be that of the settings, as of captured graphs that no baseline had. None once the confirmation has
+    begun, or where such a launch was made, is ruled out or cannot be.
+    """
+    if any(one.role is Role.CONFIRM for one in now.launches):
+        return None
+    finalist = next((candidate for candidate in where_it_stands(now).contenders if candidate.speculative), None)
+    found = None if finalist is None else twin(finalist, now.proposer.baselines())
+    if found is None or any(one.candidate == found for one in now.launches):
+        return None
+    return None if excluded(found, learned(now.records)) else found
+
+
+def next_twin(now: Situation) -> Step | None:
+    """Return the launch that the finalists wait for, None when there is none."""
+    found = missing_twin(now)
+    why = "without speculation, in the system settings of the finalist: its gain must not be that of the settings"
+    return None if found is None else now.step(Role.SEARCH, found, why)
 
 
 def next_finalist(now: Situation) -> Step | None:

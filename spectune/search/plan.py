@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from spectune.search import baselines
 from spectune.search.budget import used_up
 from spectune.search.exclusions import excluded, learned
-from spectune.search.finalists import next_finalist, search_over, where_it_stands
+from spectune.search.finalists import next_finalist, next_twin, search_over, where_it_stands
 from spectune.search.proposals import Proposer
 from spectune.search.records import Status, TrialRecord
 from spectune.search.situation import Situation
@@ -86,6 +86,7 @@ def next_step(
         or _check(now)
         or _search(now)
         or _others_search(now)
+        or next_twin(now)
         or next_finalist(now)
         or _found(now)
         or Stop(_exhausted(now), float(len(records)))

@@ -58,3 +58,25 @@ def test_a_chance_outlier_is_no_jump() -> None:
     at = speed_only().with_budget(speed_only().budget.model_copy(update={"trials": 40}))
     records = played(lambda step: 88.0 if step.trial == 7 else 100.0, at, 14)
     assert roles(records, Role.DRIFT) == [7, 8]
+
+
+def test_a_gain_of_the_settings_is_not_taken_for_one_of_speculation() -> None:
+    at = speed_only().with_budget(speed_only().budget.model_copy(update={"trials": 8}))
+    proposer = Proposer(at, engine(), sampler="random")
+    records = [
+        record(0, baseline(), 100.0, role=Role.BASELINE),
+        record(1, chain(5), 100.0, role=Role.SEARCH, accept=2.0),
+        record(2, chain(3, proto="LL"), 150.0, role=Role.SEARCH, accept=2.0),
+    ]
+    step = next_step(records, [], at, proposer)
+    assert isinstance(step, Step)
+    assert (step.role, step.candidate) == (Role.SEARCH, baseline("LL"))
+    assert "system settings of the finalist" in step.why
+    records.append(record(3, baseline("LL"), 150.0, role=Role.SEARCH))
+    step = next_step(records, [], at, proposer)
+    assert isinstance(step, Step)
+    assert step.role is Role.CONFIRM
+    in_the_same_settings = [*records[:2], record(2, chain(3), 150.0, role=Role.SEARCH, accept=2.0)]
+    step = next_step(in_the_same_settings, [], at, proposer)
+    assert isinstance(step, Step)
+    assert step.candidate.speculative, "the search goes on"
