@@ -44,6 +44,12 @@ def _graphs_beyond(state: State) -> int | None:
     return most if odd else None
 
 
+def _capture_more(state: State) -> str:
+    if state.get(n.GRAPH_SIZES) is not None:  # the list decides alone
+        return f"add {state.get(n.RUNNING)} to {n.GRAPH_SIZES}, or raise {n.GRAPH_MOST} without it"
+    return f"raise {n.GRAPH_MOST}"
+
+
 # fmt: off
 UNWISE = (
     Rule(
@@ -60,7 +66,7 @@ UNWISE = (
         "uncaptured-batches", "unwise", _uncaptured,
         lambda s: (f"{s.get(n.RUNNING)} requests may run, but graphs end at "
                    f"{(s.get(n.DECODE_GRAPH) or {}).get('max_bs')}: larger batches run eagerly"),
-        "section 3, decode_cuda_graph_runner.py:887", READ, advice="raise cuda-graph-max-bs-decode",
+        "section 3, decode_cuda_graph_runner.py:887", READ, advice=_capture_more,
     ),
     Rule(
         "token-map-unused", "unwise", lambda s: s.algorithm == "EAGLE3" and s.get("speculative-token-map") is not None,
