@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from spectune.search.folder import StudyFolder
@@ -22,11 +22,13 @@ class Standing:
         records: All finished launches.
         running: Launches that others have under way.
         interrupted: Launches that were begun, never finished, and that nobody has under way.
+        lost: How many workers were lost over each of these, by its number; none where whoever began it gave it back.
     """
 
     records: Sequence[TrialRecord]
     running: Sequence[Step] = ()
     interrupted: Sequence[Step] = ()
+    lost: Mapping[int, int] = field(default_factory=dict)
 
 
 class Book(Protocol):

@@ -20,6 +20,7 @@ from spectune.search.commentary import Gauge, Remarks
 from spectune.search.dominated import may_end
 from spectune.search.feed import PromptFeed
 from spectune.search.folder import StudyFolder
+from spectune.search.given_up import given_up
 from spectune.search.plan import Stop, Wait, next_step
 from spectune.search.proposals import Proposer
 from spectune.search.records import TrialRecord
@@ -113,7 +114,7 @@ async def run_study(
             else:
                 async with book.claimed(step) as mine:
                     if mine:
-                        record, seen = await launches.make(step, standing.records)
+                        record, seen = await launches.make(step, standing)
                         await book.finish(record)
                         watcher.finished(record)
                         remarks_on.launch(record, seen)
@@ -151,13 +152,21 @@ class _Launches:
         self._folder, self._space, self._engine, self._feed = folder, space, engine, feed
         self._canaries, self._watcher, self._room = canaries, watcher, room
 
-    async def make(self, step: Step, records: Sequence[TrialRecord]) -> tuple[TrialRecord, Sequence[str]]:
+    async def make(self, step: Step, standing: Standing) -> tuple[TrialRecord, Sequence[str]]:
         """Return the record of a launch, and what is remarkable of it beside the others."""
+        records = standing.records
         here = [record for record in records if record.place == step.place]  # others' machines may round otherwise
         remember_baseline(self._canaries, self._folder, here)
         self._watcher.launching(step)
         # Others may have launches under way that no record tells of yet.
         occasion = Occasion(max(len(records), step.trial), spent_s(records) / 3600, self._folder.root)
+        lost = given_up(
+            step, standing.lost.get(step.trial, 0), self._space, self._engine,
+            launch_index=occasion.number, prompts_end=self._feed.position,
+        )  # fmt: skip
+        if lost is not None:
+            self._folder.open_trial(step)
+            return lost, ()
         trial = Trial(
             step, self._folder.open_trial(step), self._space, self._engine, self._feed, self._canaries, self._watcher,
             occasion, may_end(step, self._space, records), self._room,

@@ -39,6 +39,7 @@ class FailureClass(StrEnum):
     STARTUP_TIMEOUT = "startup_timeout"
     PORT_IN_USE = "port_in_use"
     ENVIRONMENT = "environment"
+    WORKER_LOST = "worker_lost"  # whoever made it was never heard of again
 
     @property
     def blames_candidate(self) -> bool:

@@ -13,11 +13,17 @@ import psutil
 import pytest
 from private_daemon import eventually
 from readme_commands import SPECTUNE
-from search_simulated import write
+from search_simulated import chain, write
 from search_workers import Started, records, space
 
+from spectune.engines.open import open_engine
+from spectune.search import Role, Status, Step
+from spectune.search.given_up import MOST_LOST
 from spectune.search.shared.mirror import SECOND
+from spectune.search.shared.storage import Address, open_storage
+from spectune.search.shared.trials import SharedTrials
 from spectune.serving.processes import is_alive
+from spectune.space import load_space
 
 
 def shared(folder: Path) -> str:
@@ -171,3 +177,24 @@ def test_no_process_inherits_the_password_of_a_storage(tmp_path: Path) -> None:
     assert not any(b"timeout=59" in environ for environ in inherited)
     assert "timeout=59" not in search.said
     assert not [path for path in (tmp_path / "a").rglob("*") if path.is_file() and b"timeout=59" in path.read_bytes()]
+
+
+def test_a_launch_that_no_worker_survives_has_failed_and_the_study_goes_on(tmp_path: Path) -> None:
+    storage, deadly = shared(tmp_path), Step(1, Role.SEARCH, chain(2), "to see", "elsewhere")
+    file = write(tmp_path, budget={"trials": 1})
+    said(tmp_path, "search", "sim.yaml", storage=storage)
+    trials = SharedTrials(open_storage(Address.of(storage)), "sim", load_space(file), "lost", 60)
+    for _ in range(MOST_LOST):
+        claim = trials.claim(deadly)
+        assert claim is not None
+        trials.abandon(claim)
+
+    more = said(tmp_path, "search", "sim.yaml", "--trials", "5", storage=storage)
+    assert f"each of the {MOST_LOST} workers" in more.stderr, more.stderr
+    found = {record.trial: record for record in records(tmp_path)}
+    assert list(found) == list(range(5))
+    failure = found[1].failure
+    assert failure is not None
+    assert (found[1].candidate, found[1].status, failure.failure_class) == (chain(2), Status.FAILED, "worker_lost")
+    assert found[1].command.argv == open_engine(load_space(file)).command(chain(2), host="127.0.0.1", port=30000).argv
+    assert not [r for r in found.values() if r.candidate == chain(2) and r.trial != 1], "it is not launched again"

@@ -144,6 +144,21 @@ def test_a_record_that_comes_before_whoever_took_over_is_done_counts(file: Path)
     asyncio.run(late())
 
 
+def test_a_worker_is_lost_over_a_launch_when_it_is_killed_and_not_when_it_leaves(file: Path) -> None:
+    async def lost() -> None:
+        async with Member(file, "a").book.claimed(step(1)):
+            pass
+        Member(file, "b").trials.claim(step(1))  # and then it was killed, and started again
+        await Member(file, "b").book.read()
+        c = Member(file, "c", takeover_s=2)
+        assert (await c.book.read()).lost == {1: 1}
+        c.trials.claim(step(1))
+        d = Member(file, "d", takeover_s=2)
+        assert (await left_behind(d)).lost == {1: 2}
+
+    asyncio.run(lost())
+
+
 def test_a_beating_heart_keeps_a_launch(file: Path) -> None:
     async def beating() -> None:
         a, b = Member(file, "a", takeover_s=2), Member(file, "b", takeover_s=2)

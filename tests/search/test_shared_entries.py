@@ -10,7 +10,7 @@ from shared_samples import record, step
 
 from spectune.search.shared.entries import Entry, finished, holder, standing
 
-ENDS = ["claimed", "running", "left", "withdrawn", "finished"]
+ENDS = ["claimed", "running", "left", "given back", "withdrawn", "finished"]
 
 
 def entry(number: int, launch: int, end: str, place: str = "a") -> Entry:
@@ -18,7 +18,7 @@ def entry(number: int, launch: int, end: str, place: str = "a") -> Entry:
     made = replace(record(launch, at.candidate, 100.0 + number, role=at.role), place=place)
     return Entry(
         number, at, f"worker-{place}", open=end in {"claimed", "running"}, beating=end == "running",
-        withdrawn=end == "withdrawn", record=made if end == "finished" else None,
+        withdrawn=end == "withdrawn", given_back=end == "given back", record=made if end == "finished" else None,
     )  # fmt: skip
 
 
@@ -69,3 +69,15 @@ def test_claims_of_a_launch_that_is_finished_run_no_more() -> None:
 
 def test_what_a_withdrawn_claim_leaves_is_nothing() -> None:
     assert standing([entry(0, 1, "withdrawn")], "a").interrupted == ()
+
+
+def test_workers_that_were_lost_over_a_launch_are_counted_and_those_that_gave_it_back_are_not() -> None:
+    ends = ["left", "given back", "withdrawn", "left"]
+    now = standing([entry(number, 1, end) for number, end in enumerate(ends)], "a")
+    assert ([s.trial for s in now.interrupted], now.lost) == ([1], {1: 2})
+
+
+def test_a_number_that_was_another_launch_before_begins_anew() -> None:
+    lost = [entry(number, 1, "left") for number in range(3)]
+    other = [replace(one, step=replace(one.step, candidate=step(1, steps=2).candidate)) for one in lost]
+    assert standing([other[0], *lost[1:]], "a").lost == {1: 1}

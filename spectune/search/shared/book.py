@@ -74,15 +74,17 @@ class SharedBook:
 
     async def read(self) -> Standing:
         """Return where the study stands, and bring the copy up to it."""
-        if not self._sent:
+        begins = not self._sent
+        if begins:
             await self._send_what_was_kept()
         if self._line.quiet_for(2.0 * self._trials.beat_s):  # after an outage others are silent too
             await self._line.call(self._trials.take_over)
         entries = await self._line.call(self._trials.entries)
         for entry in entries:
             if entry.open and entry.worker == self._worker and entry.number != self._claim:
-                # Of this worker's life before, or one whose confirmation was lost with the line.
-                await self._line.call(partial(self._trials.release, entry.number))
+                # Of its life before, which ended over that launch; or one whose confirmation was lost with the line.
+                end = self._trials.abandon if begins else self._trials.release
+                await self._line.call(partial(end, entry.number))
                 entries = await self._line.call(self._trials.entries)
         self._follow(entries)
         return standing(entries, self._place)

@@ -7,6 +7,7 @@ the same conclusion, whatever its clock says.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,12 +15,15 @@ from typing import TYPE_CHECKING, Any
 from spectune.search.book import Standing
 from spectune.search.records import TrialRecord
 from spectune.search.steps import Role, Step
+from spectune.space import Candidate
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
 STEP, WORKER, RECORD, WITHDRAWN, ATTACHED = "step", "worker", "record", "withdrawn", "files"
 """User attributes of a trial: what is launched, by whom, what came of it, that another was faster, files beside it."""
+GIVEN_BACK = "given back"
+"""User attribute of a trial whose worker ended it itself; without it, and without a record, the worker was lost."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,7 @@ class Entry:
         open: Whether the claim holds.
         beating: Whether its heartbeat is recorded; before that nobody can tell that it is left behind.
         withdrawn: Whether another claim of the launch was faster.
+        given_back: Whether whoever claimed it ended the claim.
         record: What came of it, where it was finished.
         attached: Files of the launch that other workers need, by name.
     """
@@ -43,6 +48,7 @@ class Entry:
     open: bool
     beating: bool
     withdrawn: bool = False
+    given_back: bool = False
     record: TrialRecord | None = None
     attached: Mapping[str, Any] | None = None
 
@@ -67,6 +73,7 @@ def entry_of(trial: FrozenTrial, study: str) -> Entry | None:
         open=not trial.state.is_finished(),
         beating=trial.state is TrialState.RUNNING,
         withdrawn=WITHDRAWN in attributes,
+        given_back=GIVEN_BACK in attributes,
         record=TrialRecord.from_json(attributes[RECORD], source) if done else None,
         attached=attributes.get(ATTACHED) if done else None,
     )
@@ -101,11 +108,14 @@ def standing(entries: Iterable[Entry], place: str) -> Standing:
         if entry.open and entry.step.trial not in done:
             running.setdefault(entry.step.trial, entry.step)
     left: dict[int, Step] = {}
+    lost: Counter[tuple[int, Candidate]] = Counter()  # a number may have been another launch's before
     for entry in entries:
         number = entry.step.trial
         behind = not entry.open and entry.record is None and not entry.withdrawn
+        lost[number, entry.step.candidate] += behind and not entry.given_back
         anywhere = entry.step.role is Role.SEARCH or entry.step.place == place
         if behind and anywhere and number not in done and number not in running:
             left.setdefault(number, entry.step)
     records = [entry.record for entry in done.values() if entry.record is not None]
-    return Standing(tuple(records), tuple(running.values()), tuple(left.values()))
+    over = {number: lost[number, step.candidate] for number, step in left.items()}
+    return Standing(tuple(records), tuple(running.values()), tuple(left.values()), over)

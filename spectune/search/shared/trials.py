@@ -15,7 +15,18 @@ import orjson
 from spectune.files import json_bytes
 from spectune.search.ledger import as_trials
 from spectune.search.records import TrialRecord
-from spectune.search.shared.entries import ATTACHED, RECORD, STEP, WITHDRAWN, WORKER, Entry, entry_of, finished, holder
+from spectune.search.shared.entries import (
+    ATTACHED,
+    GIVEN_BACK,
+    RECORD,
+    STEP,
+    WITHDRAWN,
+    WORKER,
+    Entry,
+    entry_of,
+    finished,
+    holder,
+)
 from spectune.search.steps import Step
 from spectune.search.values import attributes, distribution, searched, stored_params
 from spectune.space import SearchSpace
@@ -102,6 +113,12 @@ class SharedTrials:
 
     def release(self, number: int) -> None:
         """Give a launch back that was not finished, for others to make."""
+        with self._unless_ended():
+            self._storage.set_trial_user_attr(self._trial_id(number), GIVEN_BACK, True)
+        self.abandon(number)
+
+    def abandon(self, number: int) -> None:
+        """End a claim whose worker was lost over its launch, as `take_over` does."""
         from optuna.trial import TrialState
 
         with self._unless_ended():
@@ -144,7 +161,7 @@ class SharedTrials:
     def _withdraw(self, number: int) -> None:
         with self._unless_ended():
             self._storage.set_trial_user_attr(self._trial_id(number), WITHDRAWN, True)
-        self.release(number)
+        self.abandon(number)
 
     def _entry(self, trial: FrozenTrial) -> Entry | None:
         if trial.number not in self._ended:
