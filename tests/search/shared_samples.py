@@ -53,7 +53,8 @@ class Member:
         return replace(record(step.trial, step.candidate, speed, role=step.role), place=step.place, why=step.why)
 
     async def make(self, step: Step, speed: float = 100.0) -> bool:
-        """Claim and finish a launch; returns whether it was this worker's."""
+        """Look, claim a launch and finish it; returns whether it was this worker's."""
+        await self.book.read()
         async with self.book.claimed(step) as mine:
             if mine:
                 await self.book.finish(self.made(step, speed))

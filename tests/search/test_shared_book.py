@@ -71,6 +71,20 @@ def test_every_worker_has_every_record_once(file: Path) -> None:
 
 def test_an_unfinished_launch_is_given_back_and_made_by_another(file: Path) -> None:
     async def given_back() -> None:
+def test_a_launch_that_was_chosen_before_another_was_finished_is_chosen_anew(file: Path) -> None:
+    async def chosen() -> None:
+        a, b = Member(file, "a"), Member(file, "b")
+        await b.book.read()
+        assert await a.make(step(0))  # and with that a worker may have seen the end, and left
+        async with b.book.claimed(step(1, place="b")) as mine:
+            assert not mine
+        assert (await b.book.read()).interrupted == ()
+        async with b.book.claimed(step(1, place="b")) as mine:
+            assert mine
+
+    asyncio.run(chosen())
+
+
         a, b = Member(file, "a"), Member(file, "b")
         with pytest.raises(KeyboardInterrupt):
             async with a.book.claimed(step(1)):

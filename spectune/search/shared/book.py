@@ -56,6 +56,7 @@ class SharedBook:
         self._notes, self._remark = notes, remark
         self._claim: int | None = None  # number of the trial that holds the launch under way
         self._sent = False
+        self._known: set[int] = set()  # finished launches that whoever plans the next one knows of
 
     @property
     def study(self) -> str:
@@ -87,7 +88,9 @@ class SharedBook:
                 await self._line.call(partial(end, entry.number))
                 entries = await self._line.call(self._trials.entries)
         self._follow(entries)
-        return standing(entries, self._place)
+        now = standing(entries, self._place)
+        self._known = {record.trial for record in now.records}
+        return now
 
     async def news(self, since: Standing) -> Standing:
         """Look again and again until something has changed."""
@@ -101,7 +104,7 @@ class SharedBook:
     async def claimed(self, step: Step) -> AsyncIterator[bool]:
         """Claim a launch, and have its heart beat meanwhile."""
         try:
-            self._claim = await self._line.once(partial(self._trials.claim, step))
+            self._claim = await self._line.once(partial(self._trials.claim, step, self._known))
         except Unanswered:
             self._claim = None  # whether it is claimed or not, `read` tidies up when the database is back
             await asyncio.sleep(LOOK_S)
@@ -123,6 +126,7 @@ class SharedBook:
         if self._remark:
             record = replace(record, notes=(*record.notes, self._remark))
         await self._send(self._mirror.keep(record), self._claim)
+        self._known.add(record.trial)
         self._follow(await self._line.call(self._trials.entries))
 
     async def _send_what_was_kept(self) -> None:

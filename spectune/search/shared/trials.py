@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -83,18 +83,25 @@ class SharedTrials:
         with warnings.catch_warnings(action="ignore"):  # it is experimental in Optuna
             optuna.storages.fail_stale_trials(self._study)
 
-    def claim(self, step: Step) -> int | None:
-        """Claim a launch; returns the trial's number, or None when another worker was faster."""
+    def claim(self, step: Step, known: Collection[int] = ()) -> int | None:
+        """Claim a launch; returns the trial's number, or None when another worker was faster.
+
+        Args:
+            step: The launch.
+            known: Launches that were finished when it was chosen. If there are more by now, it is not claimed: with
+                them the study may be over, and workers may have left who saw no launch under way.
+        """
         from optuna.trial import TrialState, create_trial
 
-        known = {**attributes(step.candidate, step.role.value), STEP: step.to_json(), WORKER: self._worker}
+        told = {**attributes(step.candidate, step.role.value), STEP: step.to_json(), WORKER: self._worker}
         params = stored_params(step.candidate, searched(self._space))
         fixed = {p.name: distribution(p) for p in searched(self._space) if p.name in params}
-        claim = create_trial(state=TrialState.WAITING, params=params, distributions=fixed, user_attrs=known)
+        claim = create_trial(state=TrialState.WAITING, params=params, distributions=fixed, user_attrs=told)
         number = self._storage.get_trial_number_from_id(self._storage.create_new_trial(self._id, claim))
         self.start(number)
-        first = holder(self.entries(), step.trial)
-        if first is not None and first.number == number:
+        entries = self.entries()
+        first = holder(entries, step.trial)
+        if first is not None and first.number == number and finished(entries).keys() <= set(known):
             return number
         self._withdraw(number)
         return None
