@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from spectune.search.beside import busy_remark
+from spectune.search.book import Standing
 from spectune.search.feed import PromptFeed
 from spectune.search.plan import Wait
 from spectune.search.proposals import Proposer
@@ -20,22 +21,46 @@ from spectune.space import SearchSpace
 class Gauge:
     """Tells how far the study is."""
 
-    def __init__(self, space: SearchSpace, proposer: Proposer, watcher: Watcher, *, known: int, virtual: bool) -> None:
+    def __init__(
+        self,
+        space: SearchSpace,
+        proposer: Proposer,
+        watcher: Watcher,
+        *,
+        known: int,
+        virtual: bool,
+        launches: bool = True,
+    ) -> None:
+        """Begin.
+
+        Args:
+            space: The search space.
+            proposer: Where new candidates come from.
+            watcher: Who is told.
+            known: Launches that are finished.
+            virtual: Whether they take virtual time.
+            launches: Whether whoever tells makes launches too, beside those that others have under way.
+        """
         self._space, self._proposer, self._watcher = space, proposer, watcher
         self._known, self._virtual, self._began = known, virtual, time.monotonic()
+        self._launches = launches
 
-    def begins(self, records: Sequence[TrialRecord]) -> Prospect:
+    def begins(self, standing: Standing) -> Prospect:
         """Say it at the start; returns what is expected."""
-        expected = prospect(records, self._space, self._proposer)
-        so_far = progress(records, expected)
+        expected = prospect(standing.records, self._space, self._proposer)
+        so_far = progress(standing.records, expected, at_once=self._at_once(standing))
         self._watcher.planned(replace(so_far, left_s=None) if self._virtual else so_far)
         return expected
 
-    def goes_on(self, records: Sequence[TrialRecord]) -> None:
+    def goes_on(self, standing: Standing) -> None:
         """Say it again."""
-        made = len(records) - self._known
+        made = len(standing.records) - self._known
         pace = (time.monotonic() - self._began) / made if self._virtual and made else None
-        self._watcher.planned(progress(records, prospect(records, self._space, self._proposer), pace))
+        expected = prospect(standing.records, self._space, self._proposer)
+        self._watcher.planned(progress(standing.records, expected, pace, at_once=self._at_once(standing)))
+
+    def _at_once(self, standing: Standing) -> int:
+        return max(1, len(standing.running) + self._launches)
 
 
 class Remarks:

@@ -92,16 +92,23 @@ class Progress:
     expected: Prospect | None = None
 
 
-def progress(records: Sequence[TrialRecord], expected: Prospect, reader_pace_s: float | None = None) -> Progress:
+def progress(
+    records: Sequence[TrialRecord], expected: Prospect, reader_pace_s: float | None = None, *, at_once: int = 1
+) -> Progress:
     """Return how far a study is.
 
     Args:
         records: All finished launches.
         expected: What it is expected to cost.
-        reader_pace_s: Seconds a launch takes on the reader's clock, where the launches' own time is virtual.
+        reader_pace_s: Seconds from one launch to the next on the reader's clock, whoever makes them, where the
+            launches' own time is virtual.
+        at_once: Launches that are made at the same time.
     """
-    pace = pace_s(records) if reader_pace_s is None and records else reader_pace_s
-    left = None if pace is None else max(0, expected.launches - len(records)) * pace
+    to_come, left = max(0, expected.launches - len(records)), None
+    if reader_pace_s is not None:
+        left = to_come * reader_pace_s
+    elif records:
+        left = math.ceil(to_come / at_once) * pace_s(records)
     return Progress(len(records), expected.launches, spent_s(records), left, expected)
 
 

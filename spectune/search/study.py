@@ -78,7 +78,7 @@ async def run_study(
     standing = await book.read()
     virtual = isinstance(engine, SimulatedEngine) and engine.virtual
     gauge = Gauge(space, proposer, watcher, known=len(standing.records), virtual=virtual)
-    expected = gauge.begins(standing.records)
+    expected = gauge.begins(standing)
     step = _next(standing, space, proposer, book.place)
     if isinstance(step, Stop):
         return Ended(standing.records, step)
@@ -121,7 +121,7 @@ async def run_study(
                         remarks_on.prompts(feed)
                 standing = await book.read()
             remarks_on.elsewhere(standing.records)
-            gauge.goes_on(standing.records)
+            gauge.goes_on(standing)
             step = _next(standing, space, proposer, book.place)
     finally:
         held.close()

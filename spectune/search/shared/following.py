@@ -51,8 +51,11 @@ class Following:
             SpectuneError: They cannot be started, or all of them have ended before the study.
         """
         standing = await self._book.read()
-        gauge = Gauge(self._space, self._proposer, self._watcher, known=len(standing.records), virtual=self._virtual)
-        gauge.begins(standing.records)
+        gauge = Gauge(
+            self._space, self._proposer, self._watcher,
+            known=len(standing.records), virtual=self._virtual, launches=False,
+        )  # fmt: skip
+        gauge.begins(standing)
         if (stop := self._stop(standing, everywhere=True)) is not None:
             return Ended(standing.records, stop)
         try:
@@ -74,7 +77,7 @@ class Following:
             if now != standing:
                 standing, since = now, time.monotonic()
                 remarks.elsewhere(standing.records)
-                gauge.goes_on(standing.records)
+                gauge.goes_on(standing)
                 stop = self._stop(standing, everywhere=True)
             elif stop is None and all(worker.state.ended for worker in seen):
                 stop = self._stop(standing, everywhere=False)

@@ -76,3 +76,5 @@ def test_progress_is_one_line_with_the_time_left() -> None:
     assert progress([], cost).left_s is None
     assert progress(records, cost).left_s == pytest.approx(15 * 32.0)
     assert progress(records, cost, reader_pace_s=2.0).left_s == pytest.approx(30.0)
+    assert progress(records, cost, at_once=4).left_s == pytest.approx(4 * 32.0), "15 launches, four at once"
+    assert progress(records, cost, reader_pace_s=2.0, at_once=4).left_s == pytest.approx(30.0), "theirs together"
