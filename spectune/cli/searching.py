@@ -27,6 +27,7 @@ from spectune.search import (
     refuse_lender,
     refuse_shared,
     run_study,
+    shared_study,
 )
 from spectune.search.enumeration import nothing_to_compare
 from spectune.space import SearchSpace
@@ -109,7 +110,8 @@ def carry_out(
     answer = deliver(folder, space, records, ended.stop if ended else None) if records else None
     if ended is None:
         kept = f"launches kept: {len(records)}" if records else "nothing was finished yet"
-        PROGRESS.print(f"interrupted: {kept}; the same command continues the study {folder.name}", markup=False)
+        name = shared_study(folder) or folder.name
+        PROGRESS.print(f"interrupted: {kept}; the same command continues the study {name}", markup=False)
         return INTERRUPTED
     assert answer is not None, "a study ends after at least one launch"
     print_answer(answer, as_json=as_json)

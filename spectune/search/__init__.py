@@ -11,7 +11,7 @@ from spectune.search.proposals import Proposer
 from spectune.search.prospect import Progress, Prospect
 from spectune.search.records import Status, TrialRecord
 from spectune.search.samplers import check_sampler
-from spectune.search.shared.worker import refuse_shared
+from spectune.search.shared.worker import refuse_shared, shared_study
 from spectune.search.steps import Role, Step
 from spectune.search.study import Ended, run_study
 from spectune.search.summary import Summary, summarise
@@ -47,6 +47,7 @@ __all__ = [
     "refuse_shared",
     "run_study",
     "running_studies",
+    "shared_study",
     "summarise",
     "summary",
     "weigh",

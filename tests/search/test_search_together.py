@@ -101,6 +101,23 @@ def test_workers_of_one_folder_have_a_copy_each(tmp_path: Path) -> None:
 def test_launches_made_alone_are_shared_and_then_not_gone_on_with_alone(tmp_path: Path) -> None:
     write(tmp_path, budget={"trials": 3})
     assert said(tmp_path / "a", "search", "../sim.yaml", "--trials", "2").returncode == 0
+def test_a_worker_that_is_ended_names_the_study_and_not_its_copy(tmp_path: Path) -> None:
+    space(tmp_path, trials=9)
+    storage = shared(tmp_path)
+    with (
+        Started(tmp_path / "a", "search", "../sim.yaml", storage=storage) as first,
+        Started(tmp_path / "a", "search", "../sim.yaml", storage=storage) as second,
+    ):
+        for log in ("sim/trials/*/server.log", "sim.worker2/trials/*/server.log"):
+            assert eventually(lambda log=log: any((tmp_path / "a/studies").glob(log)), 60.0), first.said
+        first.process.terminate()
+        second.process.terminate()
+        assert (first.ends(), second.ends()) == (130, 130), first.said
+    ends = [line for line in first.said.splitlines() if line.startswith("interrupted: ")]
+    assert len(ends) == 2
+    assert all(line.endswith("the same command continues the study sim") for line in ends)
+
+
     alone = records(tmp_path / "a")
     storage = shared(tmp_path)
     told = said(tmp_path / "a", "search", "../sim.yaml", storage=storage)
