@@ -30,6 +30,8 @@ SECRET = "pa55{0}w%40rd"
         (f"://user:{SECRET}@host", "a storage must be postgresql"),
         ("mysql://host/spectune", "'mysql' is neither"),
         ("sqlite://", "cannot be shared; name a file"),
+        ("postgresql://user:half@pa55word@host/spectune", "write one in a password as %40"),
+        ("postgresql://user:half@pa55/word@host/spectune", "write one in a password as %40"),
         ("sqlite:///:memory:", "cannot be shared; name a file"),
         ("postgresql+asyncpg://host/spectune", r"the driver asyncpg is not installed; .*spectune\[postgres\]"),
     ],
@@ -61,6 +63,11 @@ def test_a_file_that_cannot_be_made(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+def test_an_option_that_nothing_understands(tmp_path: Path) -> None:
+    with pytest.raises(SpectuneError, match=r"Query string argument\(s\) 'bogus' are not accepted"):
+        open_storage(Address.of(f"sqlite:///{tmp_path}/shared.db?bogus=1"))
+
+
     (tmp_path / "shared.db").write_text("no database at all, but long enough to be looked at " * 20)
     with pytest.raises(SpectuneError, match="file is not a database"):
         open_storage(Address.of(url(tmp_path / "shared.db")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -67,6 +68,8 @@ class Address:
             raise SpectuneError(f"a storage must be {EXAMPLES}, but got {said}") from None
         backend = {"postgres": "postgresql"}.get(url.get_backend_name(), url.get_backend_name())
         if backend == "postgresql":
+            if text.count("@") > 1:  # what follows the first would be taken for the host, and shown
+                raise SpectuneError("only one @ may stand in the URL of a storage: write one in a password as %40")
             url = url.set(drivername=f"postgresql+{_driver(url)}")
             connection = {name: value for name, value in _POSTGRESQL.items() if name not in url.query}
         elif backend == "sqlite":
@@ -93,14 +96,16 @@ def open_storage(address: Address) -> RDBStorage:
     """
     import optuna
     from optuna.storages import RDBStorage
+    from sqlalchemy.exc import SAWarning
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     url = address.url.replace("{", "{{").replace("}", "}}")  # Optuna takes it for a template
     for attempt in range(_OPENINGS):
         try:
-            return RDBStorage(
-                url, engine_kwargs={"pool_pre_ping": True, "connect_args": dict(address.connection)}
-            )  # fmt: skip
+            with warnings.catch_warnings(action="error", category=SAWarning):  # an option that nothing understands
+                return RDBStorage(
+                    url, engine_kwargs={"pool_pre_ping": True, "connect_args": dict(address.connection)}
+                )  # fmt: skip
         except RuntimeError as error:
             raise SpectuneError(_other_tables(address, str(error))) from None
         except Exception as error:  # noqa: BLE001 (a driver raises whatever it likes)
