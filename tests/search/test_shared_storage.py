@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from spectune.errors import SpectuneError
 from spectune.search import StudyFolder
 from spectune.search.shared.description import Description, begin, find
 from spectune.search.shared.joining import refuse_other_space
-from spectune.search.shared.line import Line
+from spectune.search.shared.line import Line, Unanswered
 from spectune.search.shared.meeting import Meeting
 from spectune.search.shared.storage import Address, open_storage
 from spectune.search.shared.trials import SharedTrials
@@ -157,6 +158,23 @@ def test_a_database_that_became_read_only_is_not_waited_for(tmp_path: Path) -> N
     reader = Meeting.at(f"sqlite:///file:{tmp_path}/shared.db?mode=ro&uri=true", STUDY)
     line = Line(reader.address, a.told.append)
     beat = SharedTrials(reader.storage, STUDY, space(), "a", 60)
+def test_a_database_that_hangs_is_away_and_keeps_nobody(tmp_path: Path) -> None:
+    told: list[str] = []
+    hangs = threading.Event()
+
+    async def asked() -> None:
+        line = Line(Address.of(url(tmp_path / "shared.db")), told.append, patience_s=0.05)
+        with pytest.raises(Unanswered):
+            await line.once(hangs.wait)
+        assert not line.quiet_for(0.0)
+        assert await line.call(lambda: 7) == 7
+
+    asyncio.run(asked())  # ends although the first call has not
+    hangs.set()
+    assert "does not answer: no answer within 0.05 s" in told[0]
+    assert "answers again" in told[1]
+
+
     with pytest.raises(SpectuneError, match=r"readonly database; finished launches are kept"):
         asyncio.run(line.call(lambda: beat.claim(step(0))))
     assert a.told == []

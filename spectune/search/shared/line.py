@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import TypeVar
 
 from spectune.errors import SpectuneError
@@ -14,19 +16,21 @@ from spectune.search.storage_errors import is_passing
 T = TypeVar("T")
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 20.0
+LONGEST_ANSWER_S = 120.0  # longer than it waits for locks
 
 
 class Line:
     """Calls the database off the event loop, and outlasts its absence."""
 
-    def __init__(self, address: Address, notes: Callable[[str], None]) -> None:
+    def __init__(self, address: Address, notes: Callable[[str], None], *, patience_s: float = LONGEST_ANSWER_S) -> None:
         """Begin with a database that answered.
 
         Args:
             address: Where it is.
             notes: Who is told once that it is away, and once that it is back.
+            patience_s: Seconds it may take to answer: the network ends no connection to a server that is frozen.
         """
-        self._address, self._notes = address, notes
+        self._address, self._notes, self._patience_s = address, notes, patience_s
         self._away_since: float | None = None
         self._back_at: float | None = None
 
@@ -58,7 +62,7 @@ class Line:
             SpectuneError: What is wrong does not pass by itself.
         """
         try:
-            answer = await asyncio.to_thread(work)
+            answer = await _answer(work, self._patience_s)
         except SpectuneError:
             raise
         except Exception as error:  # noqa: BLE001 (a driver raises whatever it likes)
@@ -88,6 +92,30 @@ class Line:
                 f"the storage {self._address.shown} answers again after {self._back_at - self._away_since:.0f} s"
             )
             self._away_since = None
+
+
+async def _answer(work: Callable[[], T], patience_s: float) -> T:
+    """Return what `work` returns, done in a thread that keeps nobody from leaving, whatever it waits for.
+
+    Raises:
+        TimeoutError: It takes too long; it is left alone, and does no harm if it is done later.
+    """
+    answer: Future[T] = Future()
+    answer.set_running_or_notify_cancel()
+
+    def ask() -> None:
+        try:
+            answer.set_result(work())
+        except BaseException as error:  # noqa: BLE001 (it is raised where the answer is awaited)
+            answer.set_exception(error)
+
+    threading.Thread(target=ask, name="database", daemon=True).start()
+    try:
+        return await asyncio.wait_for(asyncio.wrap_future(answer), patience_s)
+    except TimeoutError:
+        if answer.done():  # the driver's own
+            raise
+        raise TimeoutError(f"no answer within {patience_s:g} s") from None
 
 
 class Unanswered(Exception):
