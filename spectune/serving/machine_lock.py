@@ -75,7 +75,7 @@ class MachineLock:
 def lock_folder() -> Path:
     """Return the folder of this machine's locks, the same for all its users: TMPDIR may differ between them."""
     if named := os.environ.get(FOLDER_VARIABLE):
-        return Path(named).resolve()
+        return Path(os.path.realpath(named))  # of links that go round in circles too: using it says what is wrong
     system = Path("/run/lock")
     with contextlib.suppress(OSError):
         if stat.S_IMODE(system.stat().st_mode) == EVERYBODY:

@@ -124,6 +124,14 @@ def test_links_are_not_followed_and_nothing_is_written_through_them(tmp_path: Pa
     assert held_locks(tmp_path) == {}
 
 
+def test_a_folder_that_is_a_link_to_itself_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "round").symlink_to(tmp_path / "round")
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "round"))
+    with pytest.raises(SpectuneError, match=r"cannot lock .*round.*symbolic links"):
+        try_lock("a", "mine")
+    assert held_locks() == {}
+
+
 def test_a_folder_that_is_a_link_or_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
