@@ -10,6 +10,7 @@ from spectune.cli.opening import Shared
 from spectune.cli.program import STORAGE_VARIABLE, ExecutorKind
 from spectune.errors import SpectuneError
 from spectune.executors import Executor, LocalExecutor, SlurmExecutor, WorkerCommand, parse_options
+from spectune.search.shared.worker import MOST_WORKERS
 from spectune.space import SearchSpace
 
 
@@ -76,6 +77,11 @@ def crew_by(
         )
     if nodes is None:
         raise SpectuneError(f"--executor {kind} needs --nodes N, the number of workers")
+    if nodes >= MOST_WORKERS:
+        raise SpectuneError(
+            f"--nodes {nodes}: at most {MOST_WORKERS - 1} workers share a folder of studies; start the others in "
+            "another one with `spectune worker`"
+        )
     if slurm and kind is not ExecutorKind.SLURM:
         raise SpectuneError(f"--slurm {slurm[0]} is for --executor slurm")
     return Crew(kind, nodes, parse_options(slurm))

@@ -13,6 +13,7 @@ from spectune.engines.simulated.profile import shipped_profiles
 from spectune.errors import SpectuneError
 from spectune.search import StudyFolder, open_prompts
 from spectune.search.samplers import GUIDED
+from spectune.search.shared.description import LONGEST_TAKEOVER_S
 from spectune.space import SearchSpace, parse_duration
 
 SHORTEST_TAKEOVER_S = 3.0
@@ -52,6 +53,8 @@ def shared_by(storage: str | None, *, takeover: str = "10m", other_engine: bool,
         raise SpectuneError(f"--takeover-after: {error}") from None
     if takeover_s < SHORTEST_TAKEOVER_S:
         raise SpectuneError(f"--takeover-after must be at least {SHORTEST_TAKEOVER_S:g} s, but got {takeover}")
+    if takeover_s > LONGEST_TAKEOVER_S:
+        raise SpectuneError(f"--takeover-after must be at most {LONGEST_TAKEOVER_S // 3600} h, but got {takeover}")
     return Shared(url, takeover_s, other_engine, place or "") if url else None
 
 

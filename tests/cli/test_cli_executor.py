@@ -22,6 +22,7 @@ LOCAL, SLURM = ExecutorKind.LOCAL, ExecutorKind.SLURM
         (None, None, ["time=1"], SHARED, "--slurm says how workers are started: add --executor"),
         (LOCAL, 2, [], None, "--executor local starts workers, .* add --storage URL"),
         (SLURM, None, [], SHARED, "--executor slurm needs --nodes N"),
+        (SLURM, 100, [], SHARED, "--nodes 100: at most 99 workers share a folder of studies"),
         (LOCAL, 2, ["time=1"], SHARED, "--slurm time=1 is for --executor slurm"),
         (SLURM, 2, ["Time=1"], SHARED, "KEY=VALUE"),
     ],

@@ -152,6 +152,10 @@ def test_another_study_of_that_name_is_left_as_it_is(tmp_path: Path) -> None:
         (["search", "../sim.yaml", "--storage", "URL", "--takeover-after", "soon"], "a duration must look like 90s"),
         (["search", "../sim.yaml", "--storage", "URL", "--place", "a place"], "a place is made of"),
     ],
+        (
+            ["search", "../sim.yaml", "--storage", "URL", "--takeover-after", "721h"],
+            "must be at most 720 h, but got 721h",
+        ),
 )
 def test_bad_input_is_one_message(tmp_path: Path, arguments: list[str], words: str) -> None:
     write(tmp_path, budget={"trials": 3})

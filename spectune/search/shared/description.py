@@ -25,6 +25,8 @@ ATTRIBUTE = "spectune"
 """User attribute of the Optuna study that holds it; a study without it is another program's."""
 SCHEMA = 1
 SETTLING_S = 5.0  # from making a study to describing it
+LONGEST_TAKEOVER_S = 30 * 24 * 3600
+_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 @dataclass(frozen=True)
