@@ -93,6 +93,7 @@ def run_worker(study: str, shared: Shared, *, space_file: str | None, torch_inde
     """
     meeting = Meeting.at(shared.storage, check_name(study))
     found = meeting.require()
+    check_sampler(found.sampler)
     with _working(study, shared.place) as worker:
         asked = parse_space(found.resolved, worker.folder.resolved_file)
         if asked.engine.runtime is not None:

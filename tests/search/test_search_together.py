@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -19,6 +20,8 @@ from search_workers import Started, records, space
 from spectune.engines.open import open_engine
 from spectune.search import Role, Status, Step
 from spectune.search.given_up import MOST_LOST
+from spectune.search.shared.description import change
+from spectune.search.shared.meeting import Meeting
 from spectune.search.shared.mirror import SECOND
 from spectune.search.shared.storage import Address, open_storage
 from spectune.search.shared.trials import SharedTrials
@@ -98,9 +101,6 @@ def test_workers_of_one_folder_have_a_copy_each(tmp_path: Path) -> None:
     assert records(tmp_path / "a") == records(tmp_path / "a", "sim.worker2")
 
 
-def test_launches_made_alone_are_shared_and_then_not_gone_on_with_alone(tmp_path: Path) -> None:
-    write(tmp_path, budget={"trials": 3})
-    assert said(tmp_path / "a", "search", "../sim.yaml", "--trials", "2").returncode == 0
 def test_a_worker_that_is_ended_names_the_study_and_not_its_copy(tmp_path: Path) -> None:
     space(tmp_path, trials=9)
     storage = shared(tmp_path)
@@ -118,6 +118,9 @@ def test_a_worker_that_is_ended_names_the_study_and_not_its_copy(tmp_path: Path)
     assert all(line.endswith("the same command continues the study sim") for line in ends)
 
 
+def test_launches_made_alone_are_shared_and_then_not_gone_on_with_alone(tmp_path: Path) -> None:
+    write(tmp_path, budget={"trials": 3})
+    assert said(tmp_path / "a", "search", "../sim.yaml", "--trials", "2").returncode == 0
     alone = records(tmp_path / "a")
     storage = shared(tmp_path)
     told = said(tmp_path / "a", "search", "../sim.yaml", storage=storage)
@@ -149,13 +152,13 @@ def test_another_study_of_that_name_is_left_as_it_is(tmp_path: Path) -> None:
         (["worker", "../sim", "--storage", "URL"], "a study's name is made of"),
         (["worker", "sim", "--storage", "postgresql://u:pa55word@127.0.0.1:9/d"], "Connection refused"),
         (["search", "../sim.yaml", "--storage", "URL", "--takeover-after", "1s"], "must be at least 3 s, but got 1s"),
-        (["search", "../sim.yaml", "--storage", "URL", "--takeover-after", "soon"], "a duration must look like 90s"),
-        (["search", "../sim.yaml", "--storage", "URL", "--place", "a place"], "a place is made of"),
-    ],
         (
             ["search", "../sim.yaml", "--storage", "URL", "--takeover-after", "721h"],
             "must be at most 720 h, but got 721h",
         ),
+        (["search", "../sim.yaml", "--storage", "URL", "--takeover-after", "soon"], "a duration must look like 90s"),
+        (["search", "../sim.yaml", "--storage", "URL", "--place", "a place"], "a place is made of"),
+    ],
 )
 def test_bad_input_is_one_message(tmp_path: Path, arguments: list[str], words: str) -> None:
     write(tmp_path, budget={"trials": 3})
@@ -186,6 +189,16 @@ def test_what_differs_from_the_shared_study_is_refused(tmp_path: Path) -> None:
     assert allowed.returncode == 0, allowed.stderr
     assert "the budget of the shared study is the one given now" in allowed.stderr
     assert records(tmp_path / "b")[2].notes[-1].startswith("made with another engine: profile.yaml differs")
+
+
+def test_a_worker_that_lacks_the_sampler_says_so(tmp_path: Path) -> None:
+    write(tmp_path, budget={"trials": 1})
+    said(tmp_path / "a", "search", "../sim.yaml", storage=shared(tmp_path))
+    meeting = Meeting.at(shared(tmp_path), "sim")
+    change(meeting.storage, meeting.address, "sim", replace(meeting.require(), sampler="of-a-newer-spectune"))
+    refused = said(tmp_path / "b", "worker", "sim", storage=shared(tmp_path))
+    assert (refused.returncode, "is not a sampler" in refused.stderr) == (2, True), refused.stderr
+    assert "Traceback" not in refused.stderr
 
 
 def test_no_process_inherits_the_password_of_a_storage(tmp_path: Path) -> None:

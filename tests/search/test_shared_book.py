@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -69,8 +71,6 @@ def test_every_worker_has_every_record_once(file: Path) -> None:
     asyncio.run(three())
 
 
-def test_an_unfinished_launch_is_given_back_and_made_by_another(file: Path) -> None:
-    async def given_back() -> None:
 def test_a_launch_that_was_chosen_before_another_was_finished_is_chosen_anew(file: Path) -> None:
     async def chosen() -> None:
         a, b = Member(file, "a"), Member(file, "b")
@@ -85,6 +85,8 @@ def test_a_launch_that_was_chosen_before_another_was_finished_is_chosen_anew(fil
     asyncio.run(chosen())
 
 
+def test_an_unfinished_launch_is_given_back_and_made_by_another(file: Path) -> None:
+    async def given_back() -> None:
         a, b = Member(file, "a"), Member(file, "b")
         with pytest.raises(KeyboardInterrupt):
             async with a.book.claimed(step(1)):
@@ -253,6 +255,22 @@ def test_a_lost_database_is_filled_again_from_any_copy(file: Path) -> None:
     asyncio.run(lost())
 
 
+@pytest.mark.parametrize(
+    ("key", "path", "value"), [("files", "$", "[]"), ("files", "$", "7"), ("record", "$.trial", "5")]
+)
+def test_a_trial_that_says_something_else_than_its_launch_is_damaged(
+    file: Path, key: str, path: str, value: str
+) -> None:
+    asyncio.run(Member(file, "a").make(step(0)))
+    with contextlib.closing(sqlite3.connect(file)) as database, database:
+        database.execute(
+            "UPDATE trial_user_attributes SET value_json = json_set(value_json, ?, json(?)) WHERE key = ?",
+            (path, value, key),
+        )
+    with pytest.raises(SpectuneError, match="trial 0 of the shared study small is damaged"):
+        asyncio.run(Member(file, "b").book.read())
+
+
 def test_a_study_that_vanished_is_said_with_the_way_out(file: Path) -> None:
     async def vanished() -> None:
         a = Member(file, "a")
@@ -329,4 +347,11 @@ def test_a_worker_keeps_its_name_in_its_folder_and_on_its_machine(
     again.lock.release()
     copied = files.read_json(first.folder.root / "worker.json")
     files.write_json(first.folder.root / "worker.json", {**copied, "host": "elsewhere"})
-    assert Worker.of("one").name != first.name
+    elsewhere = Worker.of("one")
+    assert elsewhere.name != first.name
+    elsewhere.lock.release()
+    for rubbish in ("\x1b[31m", "a" * 1000, 7):
+        files.write_json(first.folder.root / "worker.json", {**copied, "worker": rubbish})
+        named = Worker.of("one")
+        assert named.name != rubbish, "no name that a database could not keep"
+        named.lock.release()

@@ -30,9 +30,9 @@ SECRET = "pa55{0}w%40rd"
         ("nonsense", "a storage must be postgresql"),
         (f"://user:{SECRET}@host", "a storage must be postgresql"),
         ("mysql://host/spectune", "'mysql' is neither"),
-        ("sqlite://", "cannot be shared; name a file"),
         ("postgresql://user:half@pa55word@host/spectune", "write one in a password as %40"),
         ("postgresql://user:half@pa55/word@host/spectune", "write one in a password as %40"),
+        ("sqlite://", "cannot be shared; name a file"),
         ("sqlite:///:memory:", "cannot be shared; name a file"),
         ("postgresql+asyncpg://host/spectune", r"the driver asyncpg is not installed; .*spectune\[postgres\]"),
     ],
@@ -63,12 +63,12 @@ def test_a_file_that_cannot_be_made(tmp_path: Path) -> None:
         open_storage(Address.of(f"sqlite:///{tmp_path}/none/shared.db"))
 
 
-def test_a_file_that_is_no_database(tmp_path: Path) -> None:
 def test_an_option_that_nothing_understands(tmp_path: Path) -> None:
     with pytest.raises(SpectuneError, match=r"Query string argument\(s\) 'bogus' are not accepted"):
         open_storage(Address.of(f"sqlite:///{tmp_path}/shared.db?bogus=1"))
 
 
+def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     (tmp_path / "shared.db").write_text("no database at all, but long enough to be looked at " * 20)
     with pytest.raises(SpectuneError, match="file is not a database"):
         open_storage(Address.of(url(tmp_path / "shared.db")))
@@ -132,6 +132,11 @@ def test_only_the_budget_of_a_shared_study_may_change() -> None:
         ({"schema": 1}, "is damaged"),
         ({**described().to_json(), "takeover_s": "soon"}, "takeover_s must be int"),
         ({**described().to_json(), "belongings": {"../outside": "x"}}, "outside of its folder"),
+        ({**described().to_json(), "belongings": {"": "x"}}, "outside of its folder"),
+        ({**described().to_json(), "belongings": {"a\0b": "x"}}, "outside of its folder"),
+        ({**described().to_json(), "belongings": {"\x1b[31m": "x"}}, "outside of its folder"),
+        ({**described().to_json(), "takeover_s": -1}, "takeover_s cannot be -1"),
+        ({**described().to_json(), "takeover_s": 10**30}, "takeover_s cannot be"),
     ],
 )
 def test_a_description_that_cannot_be_used(content: object, words: str) -> None:
@@ -153,11 +158,6 @@ def test_who_may_only_read_learns_it_before_anything_is_launched(tmp_path: Path)
         meeting.sign_on(worker, engine())
 
 
-def test_a_database_that_became_read_only_is_not_waited_for(tmp_path: Path) -> None:
-    a = Member(tmp_path / "shared.db", "a")
-    reader = Meeting.at(f"sqlite:///file:{tmp_path}/shared.db?mode=ro&uri=true", STUDY)
-    line = Line(reader.address, a.told.append)
-    beat = SharedTrials(reader.storage, STUDY, space(), "a", 60)
 def test_a_database_that_hangs_is_away_and_keeps_nobody(tmp_path: Path) -> None:
     told: list[str] = []
     hangs = threading.Event()
@@ -175,6 +175,11 @@ def test_a_database_that_hangs_is_away_and_keeps_nobody(tmp_path: Path) -> None:
     assert "answers again" in told[1]
 
 
+def test_a_database_that_became_read_only_is_not_waited_for(tmp_path: Path) -> None:
+    a = Member(tmp_path / "shared.db", "a")
+    reader = Meeting.at(f"sqlite:///file:{tmp_path}/shared.db?mode=ro&uri=true", STUDY)
+    line = Line(reader.address, a.told.append)
+    beat = SharedTrials(reader.storage, STUDY, space(), "a", 60)
     with pytest.raises(SpectuneError, match=r"readonly database; finished launches are kept"):
         asyncio.run(line.call(lambda: beat.claim(step(0))))
     assert a.told == []

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from spectune import __version__
@@ -72,8 +72,10 @@ class Description:
             found = require_types(cls(**{name: value for name, value in content.items() if name != "schema"}))
         except (TypeError, ValueError) as error:
             raise SpectuneError(f"{source} is damaged ({error}); choose another name with --study NAME") from None
-        if any(Path(name).name != name or name.startswith(".") for name in found.belongings):
+        if not all(map(_FILE.fullmatch, found.belongings)):
             raise SpectuneError(f"{source} names files outside of its folder: {', '.join(found.belongings)}")
+        if not 0 < found.takeover_s <= LONGEST_TAKEOVER_S:
+            raise SpectuneError(f"{source} is damaged (takeover_s cannot be {found.takeover_s})")
         return found
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from spectune.errors import SpectuneError
 from spectune.search.book import Standing
 from spectune.search.records import TrialRecord
 from spectune.search.steps import Role, Step
@@ -66,16 +67,21 @@ def entry_of(trial: FrozenTrial, study: str) -> Entry | None:
         return None
     source = f"trial {trial.number} of the shared study {study}"
     done = trial.state is TrialState.COMPLETE and RECORD in attributes
+    step = Step.from_json(attributes[STEP], source)
+    record = TrialRecord.from_json(attributes[RECORD], source) if done else None
+    attached = attributes.get(ATTACHED) if done else None
+    if record is not None and (record.trial != step.trial or not isinstance(attached, Mapping)):
+        raise SpectuneError(f"{source} is damaged: it holds the record of launch {record.trial}, or no files of it")
     return Entry(
         number=trial.number,
-        step=Step.from_json(attributes[STEP], source),
+        step=step,
         worker=str(attributes.get(WORKER, "")),
         open=not trial.state.is_finished(),
         beating=trial.state is TrialState.RUNNING,
         withdrawn=WITHDRAWN in attributes,
         given_back=GIVEN_BACK in attributes,
-        record=TrialRecord.from_json(attributes[RECORD], source) if done else None,
-        attached=attributes.get(ATTACHED) if done else None,
+        record=record,
+        attached=attached,
     )
 
 

@@ -96,7 +96,7 @@ def _name(folder: StudyFolder, study: str) -> str:
     host = platform.node()
     try:
         content = files.read_json(folder.root / WORKER_FILE)
-        if content["host"] == host and content["study"] == study:
+        if content["host"] == host and content["study"] == study and _PLACE.fullmatch(content["worker"]):
             return str(content["worker"])
     except (SpectuneError, KeyError, TypeError):
         pass
