@@ -127,7 +127,7 @@ def test_links_are_not_followed_and_nothing_is_written_through_them(tmp_path: Pa
 def test_a_folder_that_is_a_link_to_itself_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "round").symlink_to(tmp_path / "round")
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "round"))
-    with pytest.raises(SpectuneError, match=r"cannot lock .*round.*symbolic links"):
+    with pytest.raises(SpectuneError, match="a link, or no folder"):
         try_lock("a", "mine")
     assert held_locks() == {}
 
