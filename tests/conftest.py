@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 from engine_lives import Lives, Program
-from private_postgresql import PostgreSQL
 from private_slurm import Slurm
 
+from benchmarks.services.postgresql import PostgreSQL
 from spectune.engines.cpu_reference import Runtime, install
 
 

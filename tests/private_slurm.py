@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from private_daemon import Daemon, eventually, free_port
+from benchmarks.services.daemon import Daemon, eventually, free_port
 
 CONFIGURATION = """
 ClusterName=spectune

@@ -7,12 +7,12 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
 
-from benchmarks.faults import damage, disks, kills, machines, matrix
+from benchmarks.faults import damage, databases, disks, kills, machines, matrix, workers
 from benchmarks.faults.row import Case, Row, table
 
 
@@ -27,12 +27,14 @@ def main() -> int:
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="spectune-faults-") as folder:
         chosen = [case for case in all_cases(Path(folder), options.flood_mb) if wanted(case.name, options.only)]
-        rows = run_all(chosen, options.jobs)
+        rows: list[Row] = []
+        for rows in run_all(chosen, options.jobs):
+            if options.json:  # as it grows: a run of an hour may be broken off
+                told = {"schema": 1, "rows": [row.to_json() for row in rows]}
+                options.json.write_text(json.dumps(told, indent=2) + "\n")
     print(table(rows))
     failed = [row for row in rows if not row.ok]
     print(f"{len(rows)} faults in {time.monotonic() - began:.0f} s, {len(failed)} of them not met as they must be")
-    if options.json:
-        options.json.write_text(json.dumps({"schema": 1, "rows": [row.to_json() for row in rows]}, indent=2) + "\n")
     return int(bool(failed) or not rows)
 
 
@@ -40,7 +42,7 @@ def all_cases(folder: Path, flood_mb: int) -> list[Case]:
     """Return every fault there is."""
     return [
         *matrix.cases(folder), *kills.cases(folder), *disks.cases(folder), *damage.cases(folder),
-        *machines.cases(folder, flood_mb),
+        *machines.cases(folder, flood_mb), *databases.cases(folder), *workers.cases(folder),
     ]  # fmt: skip
 
 
@@ -49,8 +51,8 @@ def wanted(name: str, only: Sequence[str] | None) -> bool:
     return not only or any(all(word in name for word in words.split()) for words in only)
 
 
-def run_all(cases: Sequence[Case], jobs: int) -> list[Row]:
-    """Return the rows, in the order of the cases; what is done is told as it ends."""
+def run_all(cases: Sequence[Case], jobs: int) -> Iterator[list[Row]]:
+    """Yield the rows there are, in the order of the cases, whenever a case has ended; and tell what became of it."""
     rows: dict[int, list[Row]] = {}
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         running = {pool.submit(case.run): number for number, case in enumerate(cases)}
@@ -60,7 +62,7 @@ def run_all(cases: Sequence[Case], jobs: int) -> list[Row]:
             for row in found:
                 said = f"{row.fault}: {'ok' if row.ok else 'NOT OK'} {row.remark}"
                 print(f"[{len(rows)}/{len(cases)}] {said}", file=sys.stderr, flush=True)
-    return [row for number in sorted(rows) for row in rows[number]]
+            yield [row for number in sorted(rows) for row in rows[number]]
 
 
 if __name__ == "__main__":

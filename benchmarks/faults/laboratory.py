@@ -74,13 +74,14 @@ class Bench:
         faults: Sequence[Mapping[str, Any]] = (),
         temperature: float = 0.0,
         startup: str = "8s",
+        parallel: int = 1,
     ) -> None:
         """Write the space and the machine."""
         self.folder.mkdir(parents=True, exist_ok=True)
         workload = {**SPACE["workload"], "temperature": temperature}
         space = {
             **SPACE,
-            "engine": {**ENGINE, "virtual": virtual, "startup_timeout": startup},
+            "engine": {**ENGINE, "virtual": virtual, "startup_timeout": startup, "parallel": parallel},
             "workload": workload,
             "budget": {"trials": trials},
         }

@@ -68,5 +68,5 @@ def _said(value: object) -> str:
 
 
 def _line(*words: str) -> str:
-    widths = (44, 11, 16, 10, 15, 15, 11, 4)
+    widths = (46, 11, 16, 10, 15, 15, 11, 4)
     return " ".join(word.ljust(width) for word, width in zip(words, widths, strict=True)).rstrip()

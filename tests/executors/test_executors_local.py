@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 import psutil
-from private_daemon import eventually
+
+from benchmarks.services.daemon import eventually
 
 STARTS = """
 import asyncio, sys

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Self
 
 import psutil
-from private_daemon import eventually
 from readme_commands import SPECTUNE
 from search_simulated import SPACE, write
 
+from benchmarks.services.daemon import eventually
 from spectune.search import StudyFolder, TrialRecord
 
 WORKLOAD: dict[str, Any] = {

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from closable_forwarder import Forwarder
-from private_daemon import eventually
-from private_postgresql import PASSWORD, PostgreSQL
 from search_workers import Started, records, space, written
+
+from benchmarks.services.daemon import eventually
+from benchmarks.services.forwarder import Forwarder
+from benchmarks.services.postgresql import PASSWORD, PostgreSQL
 
 pytestmark = pytest.mark.services
 LAUNCHES = 9

@@ -6,12 +6,12 @@ import signal
 from pathlib import Path
 
 import pytest
-from private_daemon import eventually
-from private_postgresql import PASSWORD, PostgreSQL
 from private_slurm import Slurm
 from search_simulated import write
 from search_workers import Started, processes, records, space, written
 
+from benchmarks.services.daemon import eventually
+from benchmarks.services.postgresql import PASSWORD, PostgreSQL
 from spectune.search.folder import StudyFolder
 
 pytestmark = pytest.mark.services

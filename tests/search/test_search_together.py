@@ -12,11 +12,11 @@ from pathlib import Path
 
 import psutil
 import pytest
-from private_daemon import eventually
 from readme_commands import SPECTUNE
 from search_simulated import chain, write
 from search_workers import Started, records, space
 
+from benchmarks.services.daemon import eventually
 from spectune.engines.open import open_engine
 from spectune.search import Role, Status, Step
 from spectune.search.given_up import MOST_LOST

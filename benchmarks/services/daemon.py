@@ -1,4 +1,4 @@
-"""Daemons of a test's own: in the foreground, found when they are ready, gone at the end."""
+"""Daemons of one's own: in the foreground, found when they are ready, gone at the end."""
 
 from __future__ import annotations
 

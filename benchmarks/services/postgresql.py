@@ -1,4 +1,4 @@
-"""A PostgreSQL of a test's own, from Debian's package: files in a temporary folder, loopback only, with a password."""
+"""A PostgreSQL of one's own, from Debian's package: files in a temporary folder, loopback only, with a password."""
 
 from __future__ import annotations
 
@@ -9,17 +9,22 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from private_daemon import Daemon, free_port
+from benchmarks.services.daemon import Daemon, free_port
 
 USER, PASSWORD = "spectune", "planted-pa55word"
 OWNER = "postgres" if os.geteuid() == 0 else None  # PostgreSQL refuses to run as root
+
+
+def installed() -> list[Path]:
+    """Return the folders with the programs of every version that is installed, the newest last."""
+    return sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda folder: int(folder.parent.name))
 
 
 class PostgreSQL:
     """A database server that can be stopped, as by a crash, and started again."""
 
     def __init__(self) -> None:
-        versions = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda folder: int(folder.parent.name))
+        versions = installed()
         assert versions, "PostgreSQL is not installed; see .ci/run"
         self._programs = versions[-1]
         self._folder = Path(tempfile.mkdtemp(prefix="spectune-postgresql-"))
@@ -80,5 +85,5 @@ class PostgreSQL:
         shutil.rmtree(self._folder)
 
     def _answers(self) -> bool:
-        asked = [self._programs / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        asked = [str(self._programs / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
         return subprocess.run(asked, check=False, cwd="/").returncode == 0
