@@ -71,6 +71,7 @@ class Proposer:
         self.sampler, self.warm_start = sampler, warm_start
         self._space, self._engine, self._seed = space, engine, seed
         self._baselines: Sequence[Candidate] | None = None
+        self._latest: tuple[Sequence[TrialRecord], Sequence[Evidence]] = (), ()
 
     def baseline(self) -> Candidate:
         """Return the no-speculation candidate with the first values of the file that are legal together.
@@ -125,17 +126,17 @@ class Proposer:
 
         One launch is lucky, another is not: what similar candidates measured says which. None for other samplers.
         """
-        return self._guide.standing(evidence_of(records, self._space), candidate) if self.sampler == GUIDED else None
+        return self._guide.standing(self._evidence(records), candidate) if self.sampler == GUIDED else None
 
     def outlook(self, records: Sequence[TrialRecord]) -> Outlook | None:
         """Return what the guided search expects of going on; None for other samplers, and while it cannot tell."""
         if self.sampler != GUIDED or self._pending(records):
             return None
-        return self._guide.outlook(evidence_of(records, self._space))
+        return self._guide.outlook(self._evidence(records))
 
     def paying(self, records: Sequence[TrialRecord]) -> float | None:
         """Return the chance that speculation pays, as the guided search sees it; None where it cannot tell."""
-        return self._guide.paying(evidence_of(records, self._space)) if self.sampler == GUIDED else None
+        return self._guide.paying(self._evidence(records)) if self.sampler == GUIDED else None
 
     def all(self) -> Iterator[Candidate]:
         """Yield every legal candidate once, lazily."""
@@ -150,9 +151,16 @@ class Proposer:
         launched, ruled_out = {record.candidate for record in records}, learned(records)
         pending = [c for c in self.openings() if c not in launched and excluded(c, ruled_out) is None]
         if pending and self.warm_start is not None:
-            known = self._guide.drafters_heard(evidence_of(records, self._space))
+            known = self._guide.drafters_heard(self._evidence(records))
             pending = [candidate for candidate in pending if self._guide.chart.setting(candidate).drafter not in known]
         return pending
+
+    def _evidence(self, records: Sequence[TrialRecord]) -> Sequence[Evidence]:
+        """Return the evidence of launches; the last is kept, since every finalist is asked for in a long study."""
+        known = tuple(records)
+        if self._latest[0] != known:
+            self._latest = known, evidence_of(known, self._space)
+        return self._latest[1]
 
     def _listed(self, candidate: Candidate) -> bool:
         """Whether the file lists its N, which may have been moved; that of a chain is S + 1 whatever is listed."""
@@ -169,7 +177,7 @@ class Proposer:
         ruled_out: Sequence[Exclusion],
     ) -> Proposal | None:
         """Ask the guide itself, whose advice as an Optuna sampler is the same, until it names something new."""
-        evidence = evidence_of(records, self._space)
+        evidence = self._evidence(records)
         elsewhere = [Evidence(step.candidate, None) for step in running]
         for _ in range(DRAWS):
             advice = self._guide.propose(evidence, elsewhere)
