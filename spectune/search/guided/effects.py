@@ -24,9 +24,10 @@ from spectune.engines.sglang.rules.folding import nearest_legal
 from spectune.search.guided.drafts import Drafts
 from spectune.search.guided.encoding import Axis, encode
 from spectune.search.guided.evidence import Evidence, evidence_of
+from spectune.search.guided.kernel import Components, Spreads
 from spectune.search.guided.landscape import UNEXPLAINED
 from spectune.search.guided.physics import Physics, Target, Works, targets_of
-from spectune.search.guided.residual import Components, Residual, Spreads
+from spectune.search.guided.residual import Residual
 from spectune.search.guided.setting import RELEVANT, Setting
 from spectune.search.records import TrialRecord
 from spectune.space import ALGORITHM, NO_SPECULATION, Candidate, Objective, Parameter, SearchSpace, Value

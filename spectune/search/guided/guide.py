@@ -5,21 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from spectune.engines.protocol import Engine
+from spectune.search.guided.beliefs import Beliefs
 from spectune.search.guided.believing import believing
 from spectune.search.guided.bounds import out_of_reach
 from spectune.search.guided.chart import Chart
 from spectune.search.guided.choosing import Promise, at_the_front, contenders, drawn, promising, unsettled
 from spectune.search.guided.evidence import Evidence
-from spectune.search.guided.forecasts import Forecasts
-from spectune.search.guided.landscape import Landscape, chances, survey
+from spectune.search.guided.landscape import Landscape, chances
 from spectune.search.guided.paying import chance, chance_by_priors
-from spectune.search.guided.physics import targets_of
 from spectune.search.guided.stopping import MARGIN, Outlook, outlook
 from spectune.search.guided.teaching import EQUAL, Advice, first_speculation, first_tree, unheard
 from spectune.search.guided.wording import compared
@@ -33,8 +31,6 @@ SATED = 0.004  # expected gain in the mean of the objectives below which it is r
 CLOSE, FRONT = 0.008, 0.6  # expected gain in the mean below which so many launches are for the front, if it gains more
 COVERED = 0.002  # share of the front's area by which a launch for it enlarges it, at least
 DOUBTING = 2.0  # factor on doubts, at least, where a launch is made to end the search: they are narrow near the best
-TELLING = 0.5  # log odds for an earlier study that it has to earn; a helpful one has 2 to 4 after one launch
-UNTOLD = 3  # launches without speculation that say too little of it
 
 
 class Guide:
@@ -59,13 +55,9 @@ class Guide:
         """
         self.space, self._seed = space, seed
         self.chart = Chart.of(space, engine)
-        self._targets = targets_of(space)
-        self._borrowed, self._lender = tuple(borrowed), lender
-        self._alone = Forecasts(partial(self._survey, helped=False))
-        self._helped = Forecasts(partial(self._survey, helped=True))
-        self._sober = {helped: Forecasts(partial(self._survey, helped=helped, sober=True)) for helped in (False, True)}
+        self.beliefs = Beliefs(self.chart, space, borrowed)
+        self._lender = lender
         self._refused: set[int] = set()
-        self._latest: dict[tuple[bool, ...], tuple[tuple[Evidence, ...], Landscape]] = {}
 
     def propose(self, evidence: Sequence[Evidence], running: Sequence[Evidence] = ()) -> Advice | None:
         """Return the next launch; None when every candidate has been launched, or cannot pay.
@@ -81,14 +73,14 @@ class Guide:
         rng = np.random.default_rng([self._seed, len(launched)])
         if not any(item.targets for item in evidence):
             return self._cautious(evidence, untried, rng)
-        beliefs = self.beliefs(evidence)
+        beliefs = self.beliefs.openly(evidence)
         untried &= ~self._hopeless(self.dropped(evidence))
         if not untried.any():
             return None
         if begun := self._numbers(running):
             beliefs = believing(beliefs, np.array(begun))
-        known = (*self.lent(evidence), *launched)
-        first = first_speculation(self.space, beliefs, launched, untried) if self._borrowed else None
+        known = (*self.beliefs.lent(evidence), *launched)
+        first = first_speculation(self.space, beliefs, launched, untried) if self.beliefs.borrowed else None
         first = first or unheard(beliefs, evidence, untried) or first_tree(self.space, beliefs, known, untried)
         if first is not None:
             return replace(first, why=first.why + self._hint(evidence))
@@ -105,7 +97,7 @@ class Guide:
         rng: np.random.Generator,
     ) -> Promise:
         """Return what adds most to the mean of the objectives, to their front, or to the certainty that it is over."""
-        tried, known, forecasts = [*self._tried(evidence), *begun], tuple(evidence), self._forecasts(evidence)
+        tried, known, forecasts = [*self._tried(evidence), *begun], tuple(evidence), self.beliefs.forecasts(evidence)
         found = promising(beliefs, untried, tried, np.full(beliefs.goals, 1.0 / beliefs.goals))
         if found.gain >= CLOSE and rng.random() < forecasts.exploring(known):
             return drawn(beliefs, untried, tried, rng)
@@ -118,39 +110,27 @@ class Guide:
             found = unsettled(beliefs, untried, tried, found.weights, math.log1p(MARGIN), inflation)
         return found
 
-    def beliefs(self, evidence: Sequence[Evidence]) -> Landscape:
-        """Return what is believed of all candidates, by physics unless a search without it has predicted better."""
-        return self._believed(evidence, helped=bool(self.lent(evidence)))
-
-    def lent(self, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
-        """Return the launches of the earlier study; none as soon as this study's own do not speak for them."""
-        known = tuple(evidence)
-        if len(known) <= UNTOLD and not any(item.candidate.speculative for item in known):
-            return self._borrowed
-        earned = self._borrowed and self._helped.likelihood(known) - self._alone.likelihood(known) >= TELLING
-        return self._borrowed if earned else ()
-
     def drafters_heard(self, evidence: Sequence[Evidence]) -> frozenset[str]:
         """Return the drafters whose acceptance is known, from this study or the earlier one."""
-        heard = [item for item in (*self.lent(evidence), *evidence) if item.levels]
+        heard = [item for item in (*self.beliefs.lent(evidence), *evidence) if item.levels]
         return frozenset(d for item in heard if (d := self.chart.setting(item.candidate).drafter) is not None)
 
     def paying(self, evidence: Sequence[Evidence]) -> float | None:
         """Return the chance that speculation pays; None where nothing is known of it."""
-        lent = self.lent(evidence)
+        lent = self.beliefs.lent(evidence)
         if not any(item.targets for item in (*lent, *evidence)):
-            return chance_by_priors(self.chart, self._targets[: len(self.space.objectives)], lent)
+            return chance_by_priors(self.chart, self.beliefs.targets[: len(self.space.objectives)], lent)
         ran = {item.candidate for item in evidence if item.failure is None}
         failed = np.zeros(self.chart.table.size, np.bool_)
         for item in evidence:
             number = self.chart.table.number(item.candidate)
             if number is not None and item.candidate not in ran:
                 failed[number] = True
-        return chance(self._sober_beliefs(evidence), failed, self._forecasts(evidence).miss(tuple(evidence)))
+        return chance(self.beliefs.soberly(evidence), failed, self.beliefs.forecasts(evidence).miss(tuple(evidence)))
 
     def dropped(self, evidence: Sequence[Evidence]) -> Mapping[str, str]:
         """Return the drafters that cannot pay, each with the reason."""
-        beliefs = self.beliefs(evidence)
+        beliefs = self.beliefs.openly(evidence)
         measured = [item for item in evidence if item.targets is not None]
         numbers = [self.chart.table.number(item.candidate) for item in measured if not item.candidate.speculative]
         scores = [float(beliefs.score[number]) for number in numbers if number is not None]
@@ -170,12 +150,12 @@ class Guide:
         untried, tried = self._untried(evidence), self._tried(evidence)
         if not untried.any() or not tried:
             return None
-        beliefs, dropped = self._sober_beliefs(evidence), self.dropped(evidence)
+        beliefs, dropped = self.beliefs.soberly(evidence), self.dropped(evidence)
         untried &= ~self._hopeless(dropped)
         reasons = tuple(dropped.values())
         if not untried.any():
             return Outlook(0.0, 0.0, 0, reasons)
-        inflation = self._sober[bool(self.lent(evidence))].inflation(tuple(evidence))
+        inflation = self.beliefs.forecasts(evidence, sober=True).inflation(tuple(evidence))
         goal = float(beliefs.score[tried].max()) + math.log1p(MARGIN)
         numbers = contenders(beliefs, untried, beliefs.score, goal, inflation)
         found = outlook(beliefs, numbers, np.array(tried), inflation)
@@ -186,40 +166,11 @@ class Guide:
         number = self.chart.table.number(candidate)
         if number is None or not any(item.targets for item in evidence):
             return None
-        return float(self._believed(evidence, helped=False).score[number])
-
-    def _believed(self, evidence: Sequence[Evidence], *, helped: bool) -> Landscape:
-        """Return what is believed with or without the earlier study's launches."""
-        known = tuple(evidence)
-        return self._survey(known, self._trusting(known, helped=helped), helped=helped)
-
-    def _sober_beliefs(self, evidence: Sequence[Evidence]) -> Landscape:
-        """Return what is believed where it is asked how much is left to find.
-
-        What to launch is asked with an open mind: effects may be as large as is usual, however small they were so far.
-        """
-        known, helped = tuple(evidence), bool(self.lent(evidence))
-        return self._survey(known, self._trusting(known, helped=helped), helped=helped, sober=True)
-
-    def _trusting(self, known: tuple[Evidence, ...], *, helped: bool) -> bool:
-        return (self._helped if helped else self._alone).trusts_physics(known)
-
-    def _forecasts(self, evidence: Sequence[Evidence]) -> Forecasts:
-        return self._helped if self.lent(evidence) else self._alone
+        return float(self.beliefs.alone(evidence).score[number])
 
     def _hint(self, evidence: Sequence[Evidence]) -> str:
         """Return who says so, as long as it is mostly the earlier study."""
-        return f", as study {self._lender} suggests" if len(self.lent(evidence)) > len(evidence) else ""
-
-    def _survey(self, seen: tuple[Evidence, ...], physical: bool, *, helped: bool, sober: bool = False) -> Landscape:
-        """Return what is believed after some launches; the last of each kind is kept for the forecast of the next."""
-        kind = physical, helped, sober
-        if kind not in self._latest or self._latest[kind][0] != seen:
-            known = (*self._borrowed, *seen) if helped else seen
-            self._latest[kind] = (
-                seen, survey(self.chart, self.space, self._targets, known, physical=physical, sober=sober),
-            )  # fmt: skip
-        return self._latest[kind][1]
+        return f", as study {self._lender} suggests" if len(self.beliefs.lent(evidence)) > len(evidence) else ""
 
     def _tried(self, evidence: Sequence[Evidence]) -> list[int]:
         """Return the numbers of what was measured, within the bounds if anything was."""

@@ -13,8 +13,9 @@ from scipy.special import ndtr
 from spectune.search.guided.chart import Chart
 from spectune.search.guided.evidence import Evidence
 from spectune.search.guided.feasibility import fits, suspicion
+from spectune.search.guided.kernel import Components, Spreads
 from spectune.search.guided.physics import Physics, Target, Works
-from spectune.search.guided.residual import Components, Residual, Spreads
+from spectune.search.guided.residual import Residual
 from spectune.serving import FailureClass
 from spectune.space import SearchSpace
 

@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from spectune.search.guided.acquisition import expected_improvement
 from spectune.search.guided.encoding import Axis, Codes
-from spectune.search.guided.residual import Components, Residual, Spreads
+from spectune.search.guided.kernel import Components, Spreads
+from spectune.search.guided.residual import Residual
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution

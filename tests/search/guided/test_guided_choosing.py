@@ -23,7 +23,7 @@ def known() -> tuple[Landscape, np.ndarray, list[int]]:
     at = space()
     evidence = evidence_of(search(at, 8), at)
     guide = Guide(at, engine(at))
-    beliefs = guide.beliefs(evidence)
+    beliefs = guide.beliefs.openly(evidence)
     tried = [number for item in evidence if (number := guide.chart.table.number(item.candidate)) is not None]
     untried = guide.chart.table.allowed.copy()
     untried[tried] = False

@@ -17,7 +17,8 @@ from spectune.search.guided.encoding import Axis
 from spectune.search.guided.evidence import Evidence, evidence_of
 from spectune.search.guided.feasibility import fits, suspicion
 from spectune.search.guided.guide import Guide
-from spectune.search.guided.residual import Components, Residual, Spreads
+from spectune.search.guided.kernel import Components, Spreads
+from spectune.search.guided.residual import Residual
 from spectune.search.guided.setting import Setting
 from spectune.search.guided.table import CandidateTable
 from spectune.search.guided.trees import chain_lengths, tree_lengths
@@ -233,7 +234,7 @@ def test_a_drafter_that_cannot_pay_is_dropped_and_the_reason_said() -> None:
     at = space(TEXT.replace("{from: 1, to: 6}", "{from: 1, to: 2}"))
     guide = Guide(at, engine(at))
     records = list(search(at, 8))
-    beliefs = guide.beliefs(evidence_of(records, at))
+    beliefs = guide.beliefs.openly(evidence_of(records, at))
     drafter = "EAGLE3 org/weak"
     ceiling = float(beliefs.score.max()) + 2.0
     reasons = out_of_reach(beliefs, ceiling, frozenset({drafter}))

@@ -173,7 +173,7 @@ def _renamed(record: TrialRecord, at: SearchSpace) -> tuple[LevelMeasurement, ..
 def test_a_launch_that_runs_is_believed_to_measure_what_is_expected() -> None:
     evidence = evidence_of(list(search(SPACE, 8)), SPACE)
     guide = Guide(SPACE, engine(SPACE))
-    beliefs = guide.beliefs(evidence)
+    beliefs = guide.beliefs.openly(evidence)
     table = guide.chart.table
     number = int(np.argmax(beliefs.score))
     believed = believing(beliefs, np.array([number]))

@@ -82,8 +82,8 @@ def test_it_is_dropped_when_it_misleads_and_kept_when_it_helps(before: list[Tria
     own = evidence_of(list(search(SPACE, 5)), SPACE)
     for records, kept in ((before, True), (elsewhere(before), False)):
         guide = Guide(SPACE, engine(SPACE), borrowed=lent(records).evidence, lender="before")
-        assert bool(guide.lent(own)) is kept
-        assert guide.lent(own[:1])  # the baseline alone says nothing against it
+        assert bool(guide.beliefs.lent(own)) is kept
+        assert guide.beliefs.lent(own[:1])  # the baseline alone says nothing against it
 
 
 def test_its_launches_are_no_launches_of_this_study(before: list[TrialRecord]) -> None:
@@ -106,7 +106,7 @@ def test_another_machine_teaches_acceptance_alone(before: list[TrialRecord]) -> 
     assert all(level.concurrency is None for item in evidence for level in item.levels)
     guide = Guide(SPACE, engine(SPACE), borrowed=evidence, lender="before")
     own = evidence_of([launch(0, Proposer(SPACE, engine(SPACE)).baseline())], SPACE)
-    beliefs, alone = guide.beliefs(own), Guide(SPACE, engine(SPACE)).beliefs(own)
+    beliefs, alone = guide.beliefs.openly(own), Guide(SPACE, engine(SPACE)).beliefs.openly(own)
     assert beliefs.physics is not None
     assert alone.physics is not None
     known, guessed = (one.physics.acceptance for one in (beliefs, alone) if one.physics is not None)
