@@ -13,8 +13,9 @@ counted over 4,000 cycles per level.
 Samplers are compared on what they propose after the baseline; --whole-plan makes all launches of a study, which tunes
 the baseline and repeats it to see drift. Searches go on where the stop rule holds; a stop is false where an untried
 candidate is better than the recommended one by more than the rule said none is. In the table, beside what --json has:
-searches, regions of the space that fail, how many searches would have stopped, and in how many a sampler gave away
-less than TPE in the same world, averaged over the launches.
+searches, regions of the space that fail, how many searches would have stopped, after how many of these stops an untried
+candidate was that much better than every launched one too (the confirmation still chooses among the best launched), and
+in how many a sampler gave away less than TPE in the same world, averaged over the launches.
 """
 
 from __future__ import annotations
@@ -72,6 +73,7 @@ def beside(found: Found, name: str, sampler: str) -> dict[str, Any]:
         "searches": len(own),
         "regions": _mean([one.regions for one in own]),
         "stops": sum(one.stopped_after is not None for one in own),
+        "outdone": sum(bool(one.outdone) for one in own),
         "> tpe": less if tpe and sampler != "tpe" else None,
     }
 

@@ -38,7 +38,8 @@ class Search:
         failed: Launches that failed.
         seconds: Of each proposal, on the process's clock.
         stopped_after: Launches after which the stop rule held for the first time; None if it never did.
-        false_stop: Whether an untried candidate was better by more than the rule said none is.
+        false_stop: Whether an untried candidate was better than the recommended one by more than the rule said none is.
+        outdone: Whether it was better than every launched one by as much.
     """
 
     world: str
@@ -51,6 +52,7 @@ class Search:
     seconds: list[float] = field(default_factory=list)
     stopped_after: int | None = None
     false_stop: bool | None = None
+    outdone: bool | None = None
 
     def regret(self) -> float:
         """Return what was given away on average over all launches, as a share of the best."""
@@ -111,8 +113,9 @@ def search(world: World, sampler: str, seed: int, budget: int, *, whole_plan: bo
         found.seconds.append(time.process_time() - began)
         if stops:
             found.stopped_after = len(records)
-            missed = world.best_beside({record.candidate.items for record in records})
-            found.false_stop = missed > found.scores[-1] + math.log1p(MARGIN)
+            missed = world.best_beside({record.candidate.items for record in records}) - math.log1p(MARGIN)
+            found.false_stop = missed > found.scores[-1]
+            found.outdone = missed > max(world.score(record.candidate) for record in records)
     return found
 
 

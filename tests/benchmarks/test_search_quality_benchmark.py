@@ -73,6 +73,8 @@ def test_every_search_is_kept_launch_by_launch(tmp_path: Path) -> None:
     assert "guided" in study.stdout
     first, second = map(json.loads, kept.read_text("utf-8").splitlines())
     assert len(first["scores"]) == len(second["scores"]) == 9
+    for one in (first, second):
+        assert (one["outdone"] is None) == (one["false_stop"] is None) == (one["stopped_after"] is None)
     assert first["scores"][:4] == second["scores"][:4], "the first launches are the same"
     assert first["scores"] != second["scores"], "a study also launches baselines"
 
