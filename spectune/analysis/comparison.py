@@ -112,10 +112,10 @@ class Comparison:
 
     @property
     def verdict(self) -> Literal["pays", "loses", "unclear"]:
-        """Whether it is shown to be faster than the baseline, to be slower, or neither."""
+        """Whether it is shown to be faster than the baseline, to be slower, or neither: by the interval `judged`."""
         if self.judged.lo > 1.0:
             return "pays"
-        return "loses" if self.speedup.hi < 1.0 else "unclear"
+        return "loses" if self.judged.hi < 1.0 else "unclear"
 
     def interval(self, confidence: float) -> Estimate:
         """The speedup with an interval of this coverage, without ends where it was not measured long enough."""

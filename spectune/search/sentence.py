@@ -125,7 +125,8 @@ def _origin(evidence: Evidence, space: SearchSpace) -> str:
     if not is_confirmed(best.candidate_id, evidence.records):
         return " Not confirmed by a second launch."
     seen = seen_in_search(best.candidate_id, evidence, space)
-    before = "" if seen is None else f"; the search had seen {seen:.2f} ×"
+    of = "" if len(space.objectives) == 1 else " by their geometric mean"
+    before = "" if seen is None else f"; the search had seen {seen:.2f} ×{of}"
     return f" Confirmed in {min(best.launches)} pairs of launches{before}."
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectune.analysis.comparison import LaunchSpeed
+from spectune.analysis.comparison import Comparison, LaunchSpeed
 from spectune.analysis.estimate import Estimate
 from spectune.analysis.launch_noise import launch_noise
 from spectune.analysis.verdict import Question, judge
@@ -34,6 +34,14 @@ def test_a_clear_winner_is_speculation_with_its_arithmetic():
     assert found.comparisons[1].break_even == pytest.approx(2.0 / (70 / 80))
     assert "speculation pays" in found.words
     assert "with 1 pair of launches" in found.words
+
+
+@given(st.floats(-1, 1), st.floats(1e-4, 1), st.floats(1, 50), st.integers(1, 40))
+def test_a_figure_is_judged_by_the_interval_that_is_shown(log_ratio, error, dof, picked_from):
+    one = Comparison("a", "c1", "b", log_ratio, error, dof, picked_from, 2.0, (1, 1), (1,))
+    shown = one.judged
+    assert one.verdict == ("pays" if shown.lo > 1.0 else "loses" if shown.hi < 1.0 else "unclear")
+    assert shown.lo <= one.speedup.lo <= one.speedup.hi <= shown.hi
 
 
 def test_a_clear_loser_is_no_speculation():

@@ -44,9 +44,10 @@ class Outlook:
     @property
     def reason(self) -> str:
         """Why it ends, in one sentence."""
+        share = "over 99%" if self.chance < 0.01 else f"{1.0 - self.chance:.0%}"
         sure = (
-            f"{1.0 - self.chance:.0%} sure that no untried candidate is better by more than {MARGIN:.0%} "
-            f"(expected gain of going on: {math.expm1(self.gain):.2%})"
+            f"by this search's model it is {share} sure that no untried candidate is better by more than "
+            f"{MARGIN:.0%} (expected gain of going on: {math.expm1(self.gain):.2%})"
         )
         return "; ".join((sure, *self.dropped))
 

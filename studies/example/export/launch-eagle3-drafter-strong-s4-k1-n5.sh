@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # EAGLE3 strong 4,1,5 (written by spectune)
-# study example, trial 8, 2026-11-30T00:21:41+00:00, SGLang 0.5.23 on the CPU reference runtime
+# study example, trial 8, 2026-11-30T00:21:41+00:00, SGLang 0.5.23 on the CPU reference runtime, candidate 9e17eb41ebb7
 # measured on the CPU reference runtime: these figures say nothing about a GPU
 # measured mean over trials 7, 8, with 95 % intervals where known:
 # c1: decode speed 620.6 tok/s [562.0, 682.2], output throughput 590.6 tok/s [531.0, 648.6], accept length 4.04 [3.85, 4.21]
