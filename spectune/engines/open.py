@@ -16,6 +16,7 @@ from spectune.engines.sglang.versions.accepted import accepted_arguments
 from spectune.engines.sglang.versions.history import check_supported
 from spectune.engines.sglang.versions.space_spelling import in_canonical_spelling
 from spectune.engines.simulated.engine import SimulatedEngine
+from spectune.engines.simulated.profile import shipped_profiles
 from spectune.errors import InputProblems, Problem
 from spectune.space import (
     DRAFTER,
@@ -111,8 +112,9 @@ def simulation_notes(space: SearchSpace, engine: SGLangEngine) -> list[str]:
     if not isinstance(engine, SimulatedEngine):
         return []
     drafters = space.parameters[DRAFTER].values if DRAFTER in space.parameters else ()
+    told = "`spectune profiles` says" if engine.profile.name in shipped_profiles() else "its file says"
     return [
-        f"SIMULATED: the profile {engine.profile.name} answers, no engine; `spectune profiles` says what it rests on",
+        f"SIMULATED: the profile {engine.profile.name} answers, no engine; {told} what it rests on",
         "models and drafters are not looked for, and not checked: the profile stands for them",
         *engine.unknown_names(drafters),
     ]
