@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 from readme_commands import SPECTUNE
 from search_simulated import write
 
+from benchmarks.services.daemon import eventually
 from spectune.search import Status, StudyFolder
 from spectune.serving.processes import is_alive
-
-
-def eventually(condition: Callable[[], bool], within_s: float = 60.0) -> bool:
-    deadline = time.monotonic() + within_s
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return condition()
 
 
 def test_kill_9_during_the_canary(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,10 @@ from typing import Any
 import psutil
 import pytest
 
+from benchmarks.services.daemon import eventually
 from spectune.serving.processes import is_alive, marked_processes
 
 PROGRAMS = Path(__file__).parent / "programs"
-GONE_WITHIN_S = 15.0
 
 
 @contextmanager
@@ -33,15 +33,6 @@ def owner(tmp_path: Path, mode: str, moment: str) -> Iterator[tuple[subprocess.P
             yield process, json.loads(process.stdout.readline())
         finally:
             process.kill()
-
-
-def eventually(condition: Callable[[], bool], within_s: float = GONE_WITHIN_S) -> bool:
-    deadline = time.monotonic() + within_s
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return condition()
 
 
 @pytest.mark.parametrize("moment", ["starting", "serving", "stopping"])
