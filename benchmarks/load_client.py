@@ -42,8 +42,8 @@ ENGINE = (
     "1.4m", "--speculative-num-steps", "3", "--speculative-eagle-topk", "1", "--speculative-num-draft-tokens", "4",
 )  # fmt: skip
 PROMPT_TOKENS, OUTPUT_TOKENS, VOCABULARY = 64, 256, 400
-FEW, LOTS = 32, 192  # requests
-ROUNDS = 3
+FEW, LOTS = 64, 1024  # requests; SGLang's client takes seconds of CPU to start, so the others must be many
+ROUNDS = 2
 
 
 def asked(*, spread: bool) -> Iterator[TokenizedPrompt]:
@@ -86,7 +86,7 @@ def sglang_argv(url: str, requests: int, python: str, tokenizer: str) -> list[st
         "--model", "moonshotai/Kimi-K2.5", "--tokenizer", tokenizer, "--dataset-name", "random-ids",
         "--tokenize-prompt",
         "--random-input-len", str(PROMPT_TOKENS), "--random-output-len", str(OUTPUT_TOKENS),
-        "--random-range-ratio", "1", "--num-prompts", str(requests), "--max-concurrency", str(FEW),
+        "--random-range-ratio", "1", "--num-prompts", str(requests), "--max-concurrency", str(CONCURRENCY),
         "--warmup-requests", "0", "--disable-tqdm", "--output-file", os.devnull,
     ]  # fmt: skip
 
@@ -103,10 +103,10 @@ async def compare_cpu(datasets: Path | None, folder: Path) -> dict[str, float]:
     found: dict[str, float] = {}
     with reserve_ports() as ports:
         argv = [sys.executable, "-m", "spectune.engines.simulated", *ENGINE, "--port", str(ports.http)]
-        env = {**os.environ, "SPECTUNE_SIM_PROFILE": "kimi-k2.5-pcie", "SPECTUNE_SIM_TIME_SCALE": "0.5"}
+        env = {**os.environ, "SPECTUNE_SIM_PROFILE": "kimi-k2.5-pcie", "SPECTUNE_SIM_TIME_SCALE": "0.25"}
         async with Server(argv, env, port=ports.http, log_path=folder / "engine.log") as server:
             await server.wait_ready(120)
-            run = await ask(server.url, FEW, FEW)
+            run = await ask(server.url, CONCURRENCY, FEW)
             chunks = sum(len(record.chunks) for record in run.records) / len(run.records)
             spent: dict[tuple[str, int], list[float]] = {}
             for _ in range(ROUNDS):
@@ -162,7 +162,7 @@ async def main() -> None:
     parser.add_argument("--client", nargs=2, metavar=("URL", "REQUESTS"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.client:
-        await ask(options.client[0], FEW, int(options.client[1]))
+        await ask(options.client[0], CONCURRENCY, int(options.client[1]))
         return
     print(f"load average {os.getloadavg()[0]:.2f} on {os.cpu_count()} cores")
     met = True

@@ -15,6 +15,7 @@ import orjson
 from aiohttp import web
 
 CYCLE_S = 0.02
+PREPARED_S = 0.005  # before a cycle ends: what answers it arrives right after, and is stamped the sooner
 TOKENS_PER_CHUNK = 3
 DONE = b"data: [DONE]\n\n"
 
@@ -29,9 +30,10 @@ class Stream:
     received_s: float
     written_s: list[float] = field(default_factory=list)
     done: asyncio.Event = field(default_factory=asyncio.Event)
+    chunk: bytes = b""  # the next one
 
-    def write(self) -> None:
-        """Send the next chunk."""
+    def prepare(self) -> None:
+        """Make the next chunk."""
         number = len(self.written_s) + 1
         tokens, last = 1 + (number - 1) * TOKENS_PER_CHUNK, number == self.chunks
         meta = {
@@ -44,9 +46,13 @@ class Stream:
         }  # fmt: skip
         content = {"text": "word " * tokens, "output_ids": list(range(1000, 1000 + tokens)), "meta_info": meta}
         event = b"data: " + orjson.dumps(content) + b"\n\n"
+        self.chunk = b"%x\r\n%b\r\n" % (len(event), event)
+
+    def write(self) -> None:
+        """Send the next chunk."""
         self.written_s.append(time.monotonic())
-        self.transport.write(b"%x\r\n%b\r\n" % (len(event), event))
-        if last:
+        self.transport.write(self.chunk)
+        if len(self.written_s) == self.chunks:
             self.done.set()
 
 
@@ -68,9 +74,13 @@ class Server:
         print("ready", flush=True)
         due = time.monotonic()
         while True:
-            due = max(due + CYCLE_S, time.monotonic())
+            due = max(due + CYCLE_S, time.monotonic() + PREPARED_S)
+            await asyncio.sleep(due - PREPARED_S - time.monotonic())
+            ready = list(self._open)
+            for stream in ready:
+                stream.prepare()
             await asyncio.sleep(due - time.monotonic())
-            for stream in self._open:
+            for stream in ready:
                 stream.write()
             self._open = [stream for stream in self._open if not stream.done.is_set()]
 
