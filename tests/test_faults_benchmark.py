@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from forked import python_m
 from readme_commands import ROOT
 
 from benchmarks.faults.__main__ import all_cases, wanted
@@ -20,17 +21,8 @@ from spectune.serving import FailureClass
 
 
 def test_faults_over_the_server_and_in_virtual_time_are_met(tmp_path: Path) -> None:
-    words = (
-        "--only",
-        "oom at load (served)",
-        "--only",
-        "garbage_output at ready",
-        "--json",
-        str(tmp_path / "rows.json"),
-    )
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.faults", *words], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    words = ("--only", "oom at load (served)", "--only", "garbage_output at ready", "--json", tmp_path / "rows.json")
+    done = python_m("benchmarks.faults", *words, cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = json.loads((tmp_path / "rows.json").read_text())["rows"]
     assert [(row["fault"], row["class"], row["ok"]) for row in rows] == [
@@ -78,8 +70,7 @@ def test_workers_are_lost_on_a_server_and_on_a_file(tmp_path: Path) -> None:
 
 
 def test_nothing_to_try_is_no_success() -> None:
-    words = [sys.executable, "-m", "benchmarks.faults", "--only", "no such fault"]
-    assert subprocess.run(words, cwd=ROOT, capture_output=True, check=False).returncode == 1
+    assert python_m("benchmarks.faults", "--only", "no such fault", cwd=ROOT).returncode == 1
 
 
 def test_every_kind_is_tried_at_every_point(tmp_path: Path) -> None:

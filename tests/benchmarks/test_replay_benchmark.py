@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import python_m
 from readme_commands import ROOT
 
 HEADER = "# where it is from\ntarget_model,batch_size,steps,topk,num_draft_tokens,draft,output_tok_s,accept_length\n"
@@ -17,10 +16,7 @@ BREADTH = {1: 1.0, 4: 1.15}
 
 
 def replayed(folder: Path, *options: str) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.replay", "--tables", str(folder), "--json", *options],
-        cwd=ROOT, capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
+    done = python_m("benchmarks.replay", "--tables", folder, "--json", *options, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -65,9 +61,6 @@ def test_other_samplers_replay_too(tables: Path) -> None:
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.replay", "--tables", str(tmp_path / "missing")],
-        cwd=ROOT, capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
+    done = python_m("benchmarks.replay", "--tables", tmp_path / "missing", cwd=ROOT)
     assert (done.returncode, done.stdout) == (2, "")
     assert "missing" in done.stderr

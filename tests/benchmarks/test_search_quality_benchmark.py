@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
+from forked import python_m
 from readme_commands import ROOT
 
 SPACE = Path(__file__).with_name("quality_space.yaml")
@@ -19,10 +19,7 @@ KEYS = {
 
 
 def called(*options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "benchmarks.search_quality", "--space", str(SPACE), *options],
-        cwd=ROOT, capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
+    return python_m("benchmarks.search_quality", "--space", SPACE, *options, cwd=ROOT)
 
 
 def rows(*options: str) -> list[dict[str, Any]]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from forked import python_m
 from readme_commands import ROOT
 
 FIELDS = {
@@ -18,10 +17,7 @@ FIELDS = {
 
 def test_two_places_take_little_more_than_half_the_time(tmp_path: Path) -> None:
     table = tmp_path / "table.json"
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.workers", "--seeds", "1", "--json", str(table)],
-        cwd=ROOT, capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
+    done = python_m("benchmarks.workers", "--seeds", "1", "--json", table, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     (told,) = json.loads(table.read_text())
     assert told["profile"] == "quiet-105"

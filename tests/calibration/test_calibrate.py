@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from forked import spectune
 from readme_commands import ROOT
 
 from spectune.analysis.estimate import Estimate
@@ -20,11 +19,6 @@ from spectune.engines.simulated.profile import load_profile, parse_profile
 from spectune.search import StudyFolder, TrialRecord
 
 PROFILE = "llama-3.3-70b-nvlink"
-
-
-def spectune(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    program = Path(sys.executable).with_name("spectune")
-    return subprocess.run([program, *words], cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from readme_commands import SPECTUNE
+from forked import spectune
 
 SPACE = """schema: 1
 name: mine
@@ -24,13 +24,6 @@ search:
   speculative-num-draft-tokens: {{from: 2, to: 4}}
 workload: {{prompts: builtin:tiny, levels: [{{concurrency: 1}}]}}
 """
-
-
-def spectune(*arguments: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [SPECTUNE, *arguments], cwd=cwd, capture_output=True, text=True, timeout=60, check=False,
-        env={**os.environ, **env},
-    )  # fmt: skip
 
 
 def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from readme_commands import SPECTUNE
+from forked import spectune
 
 from spectune.cli import main
 
@@ -29,10 +28,6 @@ objectives: [{maximize: decode_speed, level: c1}]
 targets: {decode_speed: [100, 120]}
 budget: {trials: 9}
 """
-
-
-def spectune(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([SPECTUNE, *arguments], cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
 
 
 @pytest.fixture(scope="module")

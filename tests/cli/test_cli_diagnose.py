@@ -17,6 +17,7 @@ from typing import Any
 import aiohttp
 import pytest
 import sglang_log_lines as sg
+from forked import spectune
 from readme_commands import SPECTUNE
 
 from spectune.cli.diagnosing import run_diagnose
@@ -31,11 +32,8 @@ FIELD = sg.server(sg.prefill(), sg.decode(0.4, accept=2.0), *[sg.decode(60.0, ac
                   **sg.speculation("EAGLE3", 2))  # fmt: skip
 
 
-def spectune(*arguments: str, text: str = "", **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [SPECTUNE, "diagnose", *arguments], capture_output=True, text=True, timeout=60, check=False, input=text,
-        env={**os.environ, **env},
-    )  # fmt: skip
+def diagnosed(*arguments: str, text: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+    return spectune("diagnose", *arguments, text=text, **env)
 
 
 def refused(*words: str, **options: Any) -> None:
@@ -83,7 +81,7 @@ def answering(routes: dict[str, tuple[int, str]], **headers: str) -> Iterator[tu
 
 def test_a_log_is_diagnosed_with_its_arithmetic(tmp_path: Path) -> None:
     (tmp_path / "server.log").write_text("[2026-11-29 17:00:00] crashed before\n" + FIELD)
-    done = spectune("--log", str(tmp_path / "server.log"), "--baseline", "82")
+    done = diagnosed("--log", str(tmp_path / "server.log"), "--baseline", "82")
     assert done.returncode == 0, done.stderr
     assert "EAGLE3, 2 steps, 1 branch, 3 draft tokens" in done.stdout
     assert "break-even: 82 tok/s × 33.33 ms = accept length 2.73" in done.stdout
@@ -93,7 +91,7 @@ def test_a_log_is_diagnosed_with_its_arithmetic(tmp_path: Path) -> None:
 
 def test_json_for_scripts(tmp_path: Path) -> None:
     (tmp_path / "server.log").write_text(FIELD + FIELD.replace("60.00", "70.00"))
-    done = spectune("--log", str(tmp_path / "server.log"), "--json")
+    done = diagnosed("--log", str(tmp_path / "server.log"), "--json")
     found = json.loads(done.stdout)
     assert found["source"]["starts"] == 2
     assert found["server"]["loads"][0]["cycle_ms"] == pytest.approx(28.57, abs=0.01)
@@ -105,7 +103,7 @@ def test_secrets_and_escapes_of_a_log_are_not_repeated(tmp_path: Path) -> None:
     values = {**sg.speculation(), "speculative_draft_model_path": "org/\x1b[31mred", "api_key": KEY}
     (tmp_path / "server.log").write_text(sg.server(sg.decode(9.0, accept=2.0), captured=[1], **values))
     for form in ([], ["--json"]):
-        done = spectune("--log", str(tmp_path / "server.log"), *form)
+        done = diagnosed("--log", str(tmp_path / "server.log"), *form)
         assert done.returncode == 0, done.stderr
         assert KEY not in done.stdout
         assert "\x1b" not in done.stdout
@@ -124,7 +122,7 @@ def test_bad_logs_and_options(tmp_path: Path) -> None:
 
 
 def test_a_refusal_is_one_message_and_exit_code_2(tmp_path: Path) -> None:
-    done = spectune("--log", str(tmp_path))
+    done = diagnosed("--log", str(tmp_path))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"spectune: {tmp_path} is a folder, not the log of a server\n"
 
@@ -142,16 +140,16 @@ def test_a_log_that_ends_out_of_memory_says_that_it_died(tmp_path: Path) -> None
     log = tmp_path / "server.log"
     ending = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
     log.write_text(sg.arguments(max_running_requests=8) + sg.READY + ending)
-    done = spectune("--log", str(log))
+    done = diagnosed("--log", str(log))
     assert "1. died_of_memory (the server ended): it died of memory" in done.stdout
     assert "8 were asked to run at once" in done.stdout
     assert "nothing that slows it down" not in done.stdout
     log.write_text(FIELD + ending)
-    ended = json.loads(spectune("--log", str(log), "--baseline", "82", "--json").stdout)
+    ended = json.loads(diagnosed("--log", str(log), "--baseline", "82", "--json").stdout)
     assert [cause["name"] for cause in ended["causes"]] == ["died_of_memory", "weak_drafter"]
     assert "--mem-fraction-static" in ended["causes"][0]["actions"][0]["words"]
     log.write_text(FIELD + ending + sg.decode(60.0, accept=2.0))
-    survived = json.loads(spectune("--log", str(log), "--json").stdout)
+    survived = json.loads(diagnosed("--log", str(log), "--json").stdout)
     assert survived["server"]["died_of"] is None
     log.write_text(ending)
     refused("no log of an SGLang server", "died of memory", log=log)
@@ -159,35 +157,35 @@ def test_a_log_that_ends_out_of_memory_says_that_it_died(tmp_path: Path) -> None
 
 def test_where_nothing_was_measured_nothing_is_ruled_out(tmp_path: Path) -> None:
     (tmp_path / "server.log").write_text(sg.server(captured=[48]))
-    done = spectune("--log", str(tmp_path / "server.log"))
+    done = diagnosed("--log", str(tmp_path / "server.log"))
     assert "no cause was found, but nothing was measured either" in done.stdout
     assert "--url and --probe" in done.stdout
     assert "nothing that slows it down" not in done.stdout
-    assert json.loads(spectune("--log", str(tmp_path / "server.log"), "--json").stdout)["measured"] is False
+    assert json.loads(diagnosed("--log", str(tmp_path / "server.log"), "--json").stdout)["measured"] is False
 
 
 def test_a_log_without_its_beginning_says_what_it_does_not_know(tmp_path: Path) -> None:
     (tmp_path / "server.log").write_text("".join(FIELD.splitlines(keepends=True)[-3:]))
-    lines = spectune("--log", str(tmp_path / "server.log")).stdout.splitlines()
+    lines = diagnosed("--log", str(tmp_path / "server.log")).stdout.splitlines()
     assert "speculation of a kind that the log no longer names" in lines
     assert any(line.startswith("requests: how many may run at once is not known, ") for line in lines)
 
 
 def test_a_log_is_read_from_a_pipe(tmp_path: Path) -> None:
     (tmp_path / "server.log").write_text(FIELD)
-    named = json.loads(spectune("--log", str(tmp_path / "server.log"), "--json").stdout)
-    piped = spectune("--log", "-", "--json", text=FIELD)
+    named = json.loads(diagnosed("--log", str(tmp_path / "server.log"), "--json").stdout)
+    piped = diagnosed("--log", "-", "--json", text=FIELD)
     assert piped.returncode == 0, piped.stderr
     told = json.loads(piped.stdout)
     assert told["source"]["log"] == "standard input"
     assert {**told, "source": None} == {**named, "source": None}
     for text, words in (("", "it is empty"), ("vllm serve\n", "one of vLLM"), ("\0\1", "it is binary")):
-        done = spectune("--log", "-", text=text)
+        done = diagnosed("--log", "-", text=text)
         assert (done.returncode, done.stdout) == (2, "")
         assert "standard input is no log of an SGLang server" in done.stderr
         assert words in done.stderr
     failed = sg.arguments() + "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
-    assert "standard input: its last server never served (memory)" in spectune("--log", "-", text=failed).stderr
+    assert "standard input: its last server never served (memory)" in diagnosed("--log", "-", text=failed).stderr
 
 
 def test_a_terminal_is_no_pipe() -> None:
@@ -206,12 +204,12 @@ def test_a_log_of_a_simulated_server_says_so(tmp_path: Path) -> None:
     simulated = "SIMULATED ENGINE of spectune: profile kimi-k2.5-pcie, launch 0, real time. Nothing here is measured."
     log = tmp_path / "server.log"
     log.write_text(FIELD + sg.line(simulated) + FIELD)
-    done = spectune("--log", str(log))
+    done = diagnosed("--log", str(log))
     assert done.stdout.splitlines()[1].startswith("SIMULATED: spectune's own engine")
-    told = json.loads(spectune("--log", str(log), "--json").stdout)
+    told = json.loads(diagnosed("--log", str(log), "--json").stdout)
     assert (told["source"]["starts"], told["server"]["simulated"]) == (2, True)
     log.write_text(sg.line(simulated) + FIELD + FIELD)
-    told = json.loads(spectune("--log", str(log), "--json").stdout)
+    told = json.loads(diagnosed("--log", str(log), "--json").stdout)
     assert (told["source"]["starts"], told["server"]["simulated"]) == (2, False)
 
 
@@ -231,8 +229,8 @@ def test_a_server_is_asked_and_its_secrets_kept() -> None:
         "/v1/loads": (200, json.dumps({"loads": [{"num_running_reqs": 1, "num_waiting_reqs": 0}]})),
     }
     with answering(routes) as (url, asked):
-        done = spectune("--url", url, "--baseline", "82", SGLANG_API_KEY=KEY)
-        named = spectune("--url", url, "--api-key-env", "MINE", "--json", MINE="another")
+        done = diagnosed("--url", url, "--baseline", "82", SGLANG_API_KEY=KEY)
+        named = diagnosed("--url", url, "--api-key-env", "MINE", "--json", MINE="another")
     assert done.returncode == 0, done.stderr
     assert "SGLang 0.5.23 with org/model" in done.stdout
     assert "wrong_algorithm (32.0 tok/s lost)" in done.stdout
@@ -249,7 +247,7 @@ def test_an_older_server_is_asked_by_its_older_names() -> None:
         "/v1/loads": (403, "for administrators"),
     }
     with answering(routes) as (url, _):
-        done = spectune("--url", url)
+        done = diagnosed("--url", url)
     assert done.returncode == 0, done.stderr
     assert "no speculation" in done.stdout
 
@@ -287,7 +285,7 @@ def test_what_speaks_no_http_is_one_line() -> None:
 
         speaking = threading.Thread(target=talk)
         speaking.start()
-        done = spectune("--url", f"http://127.0.0.1:{listener.getsockname()[1]}")
+        done = diagnosed("--url", f"http://127.0.0.1:{listener.getsockname()[1]}")
         speaking.join()
     assert done.returncode == 2
     assert "cannot be asked" in done.stderr
@@ -333,13 +331,13 @@ def test_quantities_that_cannot_be_are_not_told() -> None:
     samples = 'sglang:num_running_reqs{tp_rank="0"} +Inf\nsglang:num_queue_reqs 1e999\nsglang:token_usage -1\n'
     routes = {"/server_info": (200, json.dumps(info)), "/metrics": (200, samples)}
     with answering(routes) as (url, _):
-        done = spectune("--url", url)
+        done = diagnosed("--url", url)
     assert done.returncode == 0, done.stderr
     assert "up to 0 ran and 0 waited" in done.stdout
     assert "\x1b" not in done.stdout
     loads = {"/v1/loads": (200, '{"loads": [{"num_running_reqs": 1e308}, {"num_running_reqs": 3}]}')}
     with answering(routes | loads) as (url, _):
-        assert json.loads(spectune("--url", url, "--json").stdout)["server"]["most_running"] == 3
+        assert json.loads(diagnosed("--url", url, "--json").stdout)["server"]["most_running"] == 3
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
@@ -356,6 +354,6 @@ def test_streams_may_be_closed(tmp_path: Path, closed: str, log: str) -> None:
 
 
 def test_names_of_files_cannot_steer_the_terminal(tmp_path: Path) -> None:
-    done = spectune("--log", str(tmp_path / "a\x1b[31mb"))
+    done = diagnosed("--log", str(tmp_path / "a\x1b[31mb"))
     assert (done.returncode, "\x1b" in done.stderr) == (2, False)
     assert "a\\x1b[31mb cannot be read" in done.stderr

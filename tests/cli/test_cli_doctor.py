@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from forked import spectune
 from readme_commands import ROOT, SPECTUNE
 
 SPACE = """schema: 1
@@ -20,10 +21,7 @@ workload: {{prompts: builtin:tiny, levels: [{{concurrency: 1}}]}}
 
 
 def doctor(*arguments: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [SPECTUNE, "doctor", *arguments], cwd=cwd, capture_output=True, text=True, timeout=120, check=False,
-        env={**os.environ, **env},
-    )  # fmt: skip
+    return spectune("doctor", *arguments, cwd=cwd, **env)
 
 
 def told(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from readme_commands import SPECTUNE
+from forked import spectune
 
 from spectune.cli.opening import Asked
 from spectune.cli.previewing import preview
@@ -56,10 +54,7 @@ def test_what_spectune_adds_and_does_not_know_is_told_once(tmp_path: Path, capsy
 
 def test_the_text_explains_each_rule(tmp_path: Path) -> None:
     file = write(tmp_path)
-    done = subprocess.run(
-        [SPECTUNE, "search", file, "--dry-run"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
-        env={**os.environ},
-    )  # fmt: skip
+    done = spectune("search", file, "--dry-run", cwd=tmp_path)
     lines = done.stdout.splitlines()
     assert any("tree-bounds: 4 draft tokens with 1 steps and top-k 2: 2 to 3 can be filled" in line for line in lines)
     assert any("ngram-has-no-drafter: NGRAM looks tokens up" in line for line in lines)
@@ -70,9 +65,7 @@ def test_the_text_explains_each_rule(tmp_path: Path) -> None:
 def test_what_is_not_there_is_said_first_and_once(tmp_path: Path) -> None:
     file = write(tmp_path, "tp-size: 8")
     Path(file).write_text(Path(file).read_text().replace("org/model", "/no/model"))
-    done = subprocess.run(
-        [SPECTUNE, "search", file, "--dry-run"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
-    )
+    done = spectune("search", file, "--dry-run", cwd=tmp_path)
     lines = done.stdout.splitlines()
     counted = next(index for index, line in enumerate(lines) if "legal candidates of" in line)
     assert lines[0] == "to launch any of this, this machine lacks:"

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from readme_commands import ROOT
+from forked import spectune
 
 from spectune.cli.explaining import choose_machine, explain
 from spectune.engines.sglang.gpu_model import gpu_names, known_as
@@ -25,12 +23,8 @@ DRAFT = {**LLAMA, "architectures": ["LlamaForCausalLMEagle3"], "num_hidden_layer
 EAGLE3 = "--speculative-algorithm EAGLE3 --speculative-draft-model-path draft"
 
 
-def spectune(*words: str, cwd: Path, text: str | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "spectune", "explain", *words], cwd=cwd, input=text or "", capture_output=True,
-        text=True, timeout=60, check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "HF_HOME": str(cwd / "hub-home")},
-    )  # fmt: skip
+def explained(*words: str, cwd: Path, text: str = "") -> subprocess.CompletedProcess[str]:
+    return spectune("explain", *words, cwd=cwd, text=text, HF_HOME=str(cwd / "hub-home"))
 
 
 @pytest.fixture
@@ -52,7 +46,7 @@ def found(explanation: Any, rule: str) -> Any:
 def test_a_command_that_starts(models: Path) -> None:
     steps = "--speculative-num-steps 3 --speculative-eagle-topk 1 --speculative-num-draft-tokens 8"
     words = f"sglang serve llama --tp 8 {EAGLE3} {steps} --api-key hush".split()
-    done = spectune("--gpu", "h200", "--", *words, cwd=models)
+    done = explained("--gpu", "h200", "--", *words, cwd=models)
     assert done.returncode == 0, done
     assert "SGLang 0.5.23 on h200" in done.stdout
     (row,) = [line.split() for line in done.stdout.splitlines() if line.startswith("speculative_num_draft_tokens")]
@@ -61,7 +55,9 @@ def test_a_command_that_starts(models: Path) -> None:
 
 
 def test_json_has_the_agreed_form(models: Path) -> None:
-    done = spectune("--gpu", "h200", "--json", "--", *f"--model-path llama {EAGLE3} --api-key hush".split(), cwd=models)
+    done = explained(
+        "--gpu", "h200", "--json", "--", *f"--model-path llama {EAGLE3} --api-key hush".split(), cwd=models
+    )
     answer = json.loads(done.stdout)
     assert list(answer) == ["status", "resolved", "findings"]
     resolved = answer["resolved"]
@@ -96,14 +92,14 @@ def test_a_renamed_option_does_not_hide_the_rest(models: Path) -> None:
 def test_from_standard_input_with_shell_noise(models: Path) -> None:
     launch = "nohup python -m sglang.launch_server \\\n  --model-path llama > log 2>&1 &\n"
     script = f"#!/bin/bash\nexport NCCL_DEBUG=INFO\n{launch}"
-    done = spectune("--json", "--gpu", "h100", cwd=models, text=script)
+    done = explained("--json", "--gpu", "h100", cwd=models, text=script)
     assert json.loads(done.stdout)["resolved"]["model_path"] == "llama"
     assert not (models / "log").exists()
 
 
 @pytest.mark.parametrize("words", [["ls"], ["--", "python", "x.py"], ["--gpu", "a100", "--", "--model-path", "m"], []])
 def test_what_is_no_launch_ends_with_2(tmp_path: Path, words: list[str]) -> None:
-    done = spectune(*words, cwd=tmp_path)
+    done = explained(*words, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
@@ -117,7 +113,7 @@ def test_nothing_a_terminal_obeys_is_printed(tmp_path: Path) -> None:
         [f"A{evil}=1", "sglang", "serve", "m"], ["--model-path", f"/{evil}", "--served-model-name", evil],
     ):  # fmt: skip
         for form in ([], ["--json"]):
-            done = spectune(*form, "--gpu", "h100", "--", *words, cwd=tmp_path)
+            done = explained(*form, "--gpu", "h100", "--", *words, cwd=tmp_path)
             assert done.returncode in (0, 1, 2)
             assert all(line.isprintable() for line in (done.stdout + done.stderr).split("\n")), words
 
@@ -214,14 +210,14 @@ def test_a_hub_model_is_said_first_not_to_have_been_seen(models: Path) -> None:
     explanation = asked("sglang serve org/model --tp 8", models)
     assert (explanation.status, explanation.exit_code) == ("warning", 0)
     assert explanation.findings[0].rule == "model-unknown"
-    headline = spectune("--gpu", "h200", "--", "sglang", "serve", "org/model", cwd=models).stdout.splitlines()[0]
+    headline = explained("--gpu", "h200", "--", "sglang", "serve", "org/model", cwd=models).stdout.splitlines()[0]
     seen = "Nothing known speaks against this, but the config.json of org/model was not seen here"
     assert headline == f"{seen}: SGLang 0.5.23 on h200 (read, not run)"
 
 
 def test_what_was_assumed_and_what_was_not_seen_is_said_first(models: Path) -> None:
     words = ["sglang", "serve", "/no/model", "--tp", "8", *EAGLE3.split(), "--speculative-num-steps", "3"]
-    lines = spectune("--", *words, cwd=models).stdout.splitlines()
+    lines = explained("--", *words, cwd=models).stdout.splitlines()
     if not gpu_names():
         assert lines.pop(0).startswith("no GPU was found here: explained for h100; --gpu h100|")
     assert lines[0].startswith("SGLang refuses this: ")
@@ -231,7 +227,7 @@ def test_what_was_assumed_and_what_was_not_seen_is_said_first(models: Path) -> N
 
 
 def test_what_could_not_be_read_whole_is_no_success(models: Path) -> None:
-    done = spectune("--gpu", "h200", "--", "sglang serve llama --tp-size $TP", cwd=models)
+    done = explained("--gpu", "h200", "--", "sglang serve llama --tp-size $TP", cwd=models)
     assert done.returncode == 1
     assert done.stdout.startswith("Incomplete: ")
     assert asked("sglang serve llama --tp-size ${TP:-8}", models).exit_code == 0
@@ -239,7 +235,7 @@ def test_what_could_not_be_read_whole_is_no_success(models: Path) -> None:
 
 def test_findings_come_before_the_table_which_holds_what_changes(models: Path) -> None:
     words = f"sglang serve llama {EAGLE3} --tp 8 --log-level info".split()
-    lines = spectune("--gpu", "H200", "--", *words, cwd=models).stdout.splitlines()
+    lines = explained("--gpu", "H200", "--", *words, cwd=models).stdout.splitlines()
     assert lines[0] == "SGLang takes this, but see below: SGLang 0.5.23 on h200 (read, not run)"
     table = lines.index("What SGLang makes of it:")
     assert any(line.startswith("warning: ") for line in lines[:table])

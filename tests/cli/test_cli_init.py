@@ -6,10 +6,10 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from forked import spectune
 from readme_commands import ROOT
 
 from spectune.engines.open import load_checked_space, open_engine
@@ -26,8 +26,7 @@ MTP = {
 
 
 def init(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    program = Path(sys.executable).with_name("spectune")
-    return subprocess.run([program, "init", *words], cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
+    return spectune("init", *words, cwd=cwd)
 
 
 def model(folder: Path, config: dict[str, object]) -> str:
@@ -48,10 +47,7 @@ def test_every_drafter_gets_its_own_algorithm(tmp_path: Path) -> None:
 
 def test_what_is_written_can_be_previewed(tmp_path: Path) -> None:
     assert init("--model", TARGET, "--drafter", STRONG, "--gpu", "h200", "-o", "x.yaml", cwd=tmp_path).returncode == 0
-    program = Path(sys.executable).with_name("spectune")
-    done = subprocess.run(
-        [program, "search", "x.yaml", "--dry-run"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    done = spectune("search", "x.yaml", "--dry-run", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "--attention-backend fa3" in done.stdout
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import spectune
 
 from spectune.cli.explaining import explain
 from spectune.engines.cpu_reference.runtime import Runtime
@@ -35,11 +34,6 @@ search:
 workload: {{prompts: builtin:tiny, levels: [{{concurrency: 1}}]}}
 objectives: [{{maximize: decode_speed, level: c1}}]
 """
-
-
-def spectune(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    program = Path(sys.executable).with_name("spectune")
-    return subprocess.run([program, *words], cwd=cwd, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture

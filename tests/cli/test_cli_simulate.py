@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from forked import spectune
 
 ARGV = ("--model-path", "moonshotai/Kimi-K2.5", "--tp-size", "8", "--mem-fraction-static", "0.85")
 CHAIN = (
@@ -16,11 +17,6 @@ CHAIN = (
     "--speculative-eagle-topk", "1", "--speculative-num-draft-tokens", "3",
 )  # fmt: skip
 LOAD = ("--concurrency", "1", "--context-tokens", "500")
-
-
-def spectune(*words: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "spectune", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **(env or {})})
 
 
 def predict(*words: str, profile: str = "kimi-k2.5-pcie") -> subprocess.CompletedProcess[str]:
@@ -175,7 +171,7 @@ def test_help_says_what_predict_needs() -> None:
 
 
 def test_help_of_commands_is_not_cut() -> None:
-    lines = spectune("--help", env={"COLUMNS": "80"}).stdout.partition("Commands:")[2].strip().splitlines()
+    lines = spectune("--help", COLUMNS="80").stdout.partition("Commands:")[2].strip().splitlines()
     assert len(lines) > 10
     assert all(line.endswith(".") and not line.endswith("...") for line in lines)
 
@@ -190,7 +186,7 @@ def test_bad_surroundings_are_2(tmp_path: Path) -> None:
     assert ran.returncode == 2
     assert "the time scale must be a number above 0, but got '0.0'" in ran.stderr
     env = {"SPECTUNE_SIM_LAUNCH": "first"}
-    ran = spectune("simulate", "--profile", "kimi-k2.5-pcie", "--predict", *LOAD, "--", *ARGV, env=env)
+    ran = spectune("simulate", "--profile", "kimi-k2.5-pcie", "--predict", *LOAD, "--", *ARGV, **env)
     assert ran.returncode == 2
     assert "SPECTUNE_SIM_LAUNCH must be a whole number of at least 0, but got 'first'" in ran.stderr
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 import yaml
+from forked import spectune
 from readme_commands import SPECTUNE
 from search_samples import SPACE as REAL_SPACE
 from search_samples import baseline, chain, record
@@ -26,10 +27,6 @@ from spectune.engines.protocol import Mismatch
 from spectune.errors import SpectuneError
 from spectune.search import StudyFolder, TrialRecord
 from spectune.serving import FailureClass
-
-
-def spectune(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([SPECTUNE, *words], cwd=cwd, capture_output=True, text=True, timeout=240, check=False)
 
 
 def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:

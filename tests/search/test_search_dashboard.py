@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from readme_commands import ROOT, SPECTUNE
+from forked import spectune
+from readme_commands import ROOT
 
 DASHBOARD = Path(sys.executable).with_name("optuna-dashboard")
 # The guided search may see the end of it before.
-SEARCH = [SPECTUNE, "search", "quickstart", "--engine", "simulated", "--virtual", "--sampler", "random", "--trials"]
+SEARCH = ["search", "quickstart", "--engine", "simulated", "--virtual", "--sampler", "random", "--trials"]
 STORAGE = re.search(r"bin/optuna-dashboard (\S+)$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
 
 
@@ -31,10 +32,7 @@ def asked(url: str) -> Any:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a simulated study that goes by the README's name, and goes on while it is looked at."""
     folder = tmp_path_factory.mktemp("watched")
-    done = subprocess.run(
-        [*SEARCH, "9"],
-        cwd=folder, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+    done = spectune(*SEARCH, "9", cwd=folder)
     assert (folder / "studies/quickstart/study.db").is_file(), done.stderr
     return folder
 
@@ -74,10 +72,8 @@ def test_the_dashboard_opens_a_study_and_follows_it(folder: Path, dashboard: str
     attributes = {entry["key"]: entry["value"] for entry in shown["trials"][0]["user_attrs"]}
     assert "no speculation" in attributes["label"]
     assert shown["objective_names"] == ["decode_speed@c1", "output_throughput@c8"]
-    subprocess.run(
-        [*SEARCH, "11"],
-        cwd=folder, capture_output=True, timeout=300, check=True,
-    )  # fmt: skip
+    more = spectune(*SEARCH, "11", cwd=folder)
+    assert more.returncode == 0, more.stderr
     later: list[Any] = []
     for _ in range(60):  # it looks at the database every few seconds
         later = asked(f"{dashboard}/api/studies/{study['study_id']}?after=0")["trials"]

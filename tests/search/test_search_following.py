@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from readme_commands import SPECTUNE
+from forked import spectune
 from search_simulated import Silent, write
 
 from spectune.engines.open import open_engine
@@ -65,7 +64,7 @@ def test_a_study_that_has_ended_needs_no_workers(tmp_path: Path) -> None:
 def test_a_search_by_workers_on_this_machine(tmp_path: Path) -> None:
     write(tmp_path)
     words = ["search", "sim.yaml", "--storage", "sqlite:///study.db", "--executor", "local", "--nodes", "2"]
-    ran = subprocess.run([SPECTUNE, *words], cwd=tmp_path, capture_output=True, text=True, check=False)
+    ran = spectune(*words, cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     assert "worker 2 of 2: exit code 0" in ran.stderr
     folders = [StudyFolder(tmp_path / "studies" / name) for name in ("sim", "sim.worker2", "sim.worker3")]

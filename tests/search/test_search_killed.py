@@ -7,8 +7,10 @@ import time
 from pathlib import Path
 
 import psutil
+from forked import spectune
 from readme_commands import SPECTUNE
 from search_simulated import write
+from search_workers import WORKLOAD
 
 from benchmarks.services.daemon import eventually
 from spectune.search import Status, StudyFolder
@@ -18,7 +20,7 @@ from spectune.serving.processes import is_alive
 def test_kill_9_during_the_canary(tmp_path: Path) -> None:
     # After four requests, in the middle of the seven of the canary, the engine falls silent, once in the study.
     fault = {"when": {}, "at": "bench", "kind": "hang", "times": 1}
-    write(tmp_path, virtual=False, profile={"faults": [fault]}, budget={"trials": 2})
+    write(tmp_path, virtual=False, profile={"faults": [fault]}, budget={"trials": 2}, workload=WORKLOAD)
     trial = tmp_path / "studies/sim/trials/0000-baseline"
     with subprocess.Popen([SPECTUNE, "search", "sim.yaml"], cwd=tmp_path, stderr=subprocess.PIPE) as search:
         assert eventually((trial / "server_info.json").exists)
@@ -29,7 +31,7 @@ def test_kill_9_during_the_canary(tmp_path: Path) -> None:
     assert eventually(lambda: not any(is_alive(process) for process in tree))
     assert not (trial / "canary.json").exists()
     assert not (trial / "result.json").exists()
-    done = subprocess.run([SPECTUNE, "search", "sim.yaml"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = spectune("search", "sim.yaml", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     records = StudyFolder(tmp_path / "studies/sim").records()
     assert [(record.trial, record.status) for record in records] == [(0, Status.OK), (1, Status.OK)]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ast
-import os
 import stat
 import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
+from forked import spectune
 from readme_commands import ROOT, SPECTUNE
 from search_simulated import SPACE, write
+from search_workers import WORKLOAD
 
 PLANTED = {
     "HF_TOKEN": "hf_" + "Qz7" * 9, "OPENAI_API_KEY": "sk-" + "Ab3" * 8, "SERVICE_PASSWORD": "correct-horse-battery",
@@ -21,16 +22,10 @@ ARGS = SPACE["engine"]["args"]
 HOSTILE = "org/\x1b]0;owned\x07<script>alert(1)</script>'\"; touch pwned; $(touch pwned) `touch pwned` : {a: [b"
 
 
-def spectune(*words: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [SPECTUNE, *words], cwd=cwd, env={**os.environ, **env}, capture_output=True, timeout=240, check=False
-    )
-
-
 def searched(
     folder: Path, *, virtual: bool, profile: dict[str, object] | None = None, **engine: object
-) -> subprocess.CompletedProcess[bytes]:
-    write(folder, profile=profile, budget={"trials": 3})
+) -> subprocess.CompletedProcess[str]:
+    write(folder, profile=profile, budget={"trials": 3}, workload=WORKLOAD)
     section = SPACE["engine"] | {"virtual": virtual} | engine
     space = yaml.safe_load((folder / "sim.yaml").read_text()) | {"engine": section}
     (folder / "sim.yaml").write_text(yaml.safe_dump(space, sort_keys=False, allow_unicode=True))
@@ -48,7 +43,7 @@ def test_secrets_of_the_shell_are_nowhere(tmp_path: Path, *, virtual: bool) -> N
     profile = {"faults": [{"when": {"speculation": True}, "at": "load", "kind": "oom", "times": 1}]}
     done = searched(tmp_path, virtual=virtual, profile=profile)
     assert done.returncode == 0, done.stderr
-    said = {Path("stdout"): done.stdout, Path("stderr"): done.stderr}
+    said = {Path("stdout"): done.stdout.encode(), Path("stderr"): done.stderr.encode()}
     for name, secret in PLANTED.items():
         for path, content in {**left_behind(tmp_path), **said}.items():
             assert secret.encode() not in content, f"{name} is in {path}"
@@ -59,7 +54,7 @@ def test_a_secret_that_the_engine_repeats_is_blotted_out(tmp_path: Path, *, virt
     repeated = PLANTED["SERVICE_PASSWORD"]
     done = searched(tmp_path, virtual=virtual, args=ARGS | {"served-model-name": repeated})
     assert done.returncode == 0, done.stderr
-    assert repeated.encode() not in done.stdout + done.stderr
+    assert repeated not in done.stdout + done.stderr
     kept = [path for path in (tmp_path / "studies/sim/trials").rglob("*") if path.is_file()]
     assert not [path for path in kept if repeated.encode() in path.read_bytes()]
     assert "•••" in (tmp_path / "studies/sim/trials/0000-baseline/launch.sh").read_text()
@@ -79,9 +74,9 @@ def test_a_space_with_a_secret_is_refused_in_words_that_do_not_repeat_it(
 ) -> None:
     done = searched(tmp_path, virtual=True, **{section: (ARGS if section == "args" else {}) | {name: value}})
     assert done.returncode == 2
-    assert name.encode() in done.stderr
-    assert b"credential" in done.stderr
-    assert value.encode() not in done.stderr + done.stdout
+    assert name in done.stderr
+    assert "credential" in done.stderr
+    assert value not in done.stderr + done.stdout
     assert not (tmp_path / "studies").exists()
 
 
@@ -89,8 +84,8 @@ def test_hostile_names_are_harmless(tmp_path: Path) -> None:
     done = searched(tmp_path, virtual=True, args=ARGS | {"model-path": HOSTILE})
     assert done.returncode == 0, done.stderr
     for said in (done.stdout, done.stderr):
-        assert b"\x1b]0" not in said
-        assert b"\x07" not in said
+        assert "\x1b]0" not in said
+        assert "\x07" not in said
     report = (tmp_path / "reports/sim.html").read_text()
     assert "<script>alert(1)</script>" not in report
     for script in (tmp_path / "studies/sim").rglob("*.sh"):
@@ -107,7 +102,7 @@ def test_hostile_names_are_harmless(tmp_path: Path) -> None:
 
 
 def test_nothing_of_a_study_is_for_everybody_to_write(tmp_path: Path) -> None:
-    write(tmp_path, virtual=False, budget={"trials": 1})
+    write(tmp_path, virtual=False, budget={"trials": 1}, workload=WORKLOAD)
     subprocess.run(
         ["bash", "-c", f"umask 0; {SPECTUNE} search sim.yaml"], cwd=tmp_path, capture_output=True, check=False
     )

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from readme_commands import SPECTUNE
+from forked import spectune
 from search_simulated import SPACE, Silent, chain, launch, write
 
 from spectune import files
@@ -23,10 +22,6 @@ from spectune.search import Status, StudyFolder, TrialRecord, open_prompts, open
 from spectune.search import trial as trial_module
 from spectune.search.traffic import longest_measuring_s
 from spectune.space import Candidate, load_space
-
-
-def spectune(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([SPECTUNE, *words], cwd=cwd, capture_output=True, text=True, timeout=240, check=False)
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from readme_commands import SPECTUNE
+from forked import spectune
 from search_simulated import chain, write
 from search_workers import Started, records, space
 
@@ -36,10 +35,7 @@ def shared(folder: Path) -> str:
 def said(folder: Path, *arguments: str, storage: str = "") -> subprocess.CompletedProcess[str]:
     """Run a command to its end."""
     folder.mkdir(exist_ok=True)
-    return subprocess.run(
-        [SPECTUNE, *arguments], cwd=folder, capture_output=True, text=True, check=False,
-        env={**os.environ, "SPECTUNE_STORAGE": storage},
-    )  # fmt: skip
+    return spectune(*arguments, cwd=folder, SPECTUNE_STORAGE=storage)
 
 
 def environments(pid: int) -> Iterator[bytes]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from readme_commands import SPECTUNE
+from forked import spectune
 from search_samples import SPACE as REAL
 from search_samples import baseline, record
 from search_samples import space as real_space
@@ -18,10 +17,6 @@ from spectune.errors import SpectuneError
 from spectune.search import StudyFolder, WarmStart, lend, refuse_lender
 from spectune.search.warm_start import WARM_START
 from spectune.space import load_space
-
-
-def spectune(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([SPECTUNE, *words], cwd=cwd, capture_output=True, text=True, timeout=240, check=False)
 
 
 @pytest.fixture(scope="module")

@@ -130,7 +130,6 @@ class Dying:
         return 1
 
     def by_refusal(self, message: str) -> int:
-        """Die before any scheduler served, with exit code 1."""
+        """Die before any scheduler served, with exit code 1; the workers end with the engine, when nobody watches them."""
         self._log.launcher(message)
-        self._workers.kill()
         return 1

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from readme_commands import SPECTUNE
+from forked import spectune
 from simulated_server import engine, speculating
 
 
 def diagnosed(*arguments: str) -> Any:
-    done = subprocess.run(
-        [SPECTUNE, "diagnose", *arguments, "--json"], capture_output=True, text=True, timeout=60, check=False
-    )
+    done = spectune("diagnose", *arguments, "--json")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
