@@ -16,6 +16,7 @@ from typing import Any
 
 import psutil
 import pytest
+from forked import spectune
 from readme_commands import SPECTUNE, main_command, spectune_commands
 
 from spectune.engines.cpu_reference import Runtime
@@ -81,9 +82,7 @@ class Lived:
         return sorted(found, key=lambda result: result["trial"])
 
     def spectune(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [SPECTUNE, *arguments], cwd=self.folder, capture_output=True, text=True, timeout=120, check=False
-        )
+        return spectune(*arguments, cwd=self.folder)
 
 
 @pytest.fixture(scope="module")

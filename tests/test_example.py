@@ -6,11 +6,11 @@ import html
 import json
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
-from readme_commands import ROOT, SPECTUNE
+from forked import spectune
+from readme_commands import ROOT
 
 STUDY, REPORT = ROOT / "studies/example", ROOT / "reports/example.html"
 
@@ -22,7 +22,7 @@ def copied(tmp_path: Path) -> Path:
 
 
 def answered(folder: Path, *words: str) -> str:
-    done = subprocess.run([SPECTUNE, *words], cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    done = spectune(*words, cwd=folder)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from forked import spectune
 from readme_commands import ROOT, SPECTUNE, blocks, main_command, spectune_commands
 
 from spectune.space import load_space
@@ -25,7 +26,7 @@ ALONE = [c for c in spectune_commands() if (c[0] in NEEDING_NO_STUDY and "quicks
 
 
 def run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([SPECTUNE, *arguments], cwd=folder, capture_output=True, text=True, timeout=600, check=False)
+    return spectune(*arguments, cwd=folder)
 
 
 def test_the_first_two_blocks_are_the_two_commands() -> None:

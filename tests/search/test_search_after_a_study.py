@@ -311,7 +311,7 @@ def test_a_running_study_is_left_alone(copied: Path) -> None:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small study over HTTP, in real time."""
     folder = tmp_path_factory.mktemp("served")
-    workload = {**SPACE["workload"], "levels": [{"concurrency": 1}]}
+    workload = {**SPACE["workload"], "levels": [{"concurrency": 1}], "level_time_limit": "1s"}
     write(folder, virtual=False, workload=workload)
     done = spectune("search", "sim.yaml", "--trials", "2", cwd=folder)
     assert (folder / "studies/sim/trials/0001/result.json").exists(), done.stderr

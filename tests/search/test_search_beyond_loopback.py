@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from readme_commands import SPECTUNE
+from forked import spectune
 from search_simulated import SPACE, chain, launch, write
 
 from spectune.engines.address import LOOPBACK, Address, host_complaint
@@ -74,9 +74,9 @@ def test_a_launch_file_listens_beyond_loopback_with_a_key_only(tmp_path: Path) -
 
 def test_a_study_beyond_loopback_from_end_to_end(tmp_path: Path) -> None:
     open_space(tmp_path, "0.0.0.0")
-    done = subprocess.run([SPECTUNE, "search", "sim.yaml"], cwd=tmp_path, capture_output=True, timeout=240, check=False)
+    done = spectune("search", "sim.yaml", cwd=tmp_path)
     assert done.returncode in (0, 1), done.stderr
-    said = done.stdout + done.stderr
+    said = (done.stdout + done.stderr).encode()
     left = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     key = re.compile(rb"(?<![0-9a-f])[0-9a-f]{48}(?![0-9a-f])")
     assert not [path for path, content in left.items() if key.search(content)]
@@ -92,6 +92,6 @@ def test_a_space_may_not_search_for_an_address(tmp_path: Path) -> None:
     space = yaml.safe_load(file.read_text())
     space["search"]["host"] = ["0.0.0.0", "127.0.0.1"]
     file.write_text(yaml.safe_dump(space, sort_keys=False))
-    done = subprocess.run([SPECTUNE, "search", "sim.yaml", "--dry-run"], cwd=tmp_path, capture_output=True, check=False)
+    done = spectune("search", "sim.yaml", "--dry-run", cwd=tmp_path)
     assert done.returncode == 2
-    assert b"'host' says where every launch listens; write it under engine.args" in done.stderr
+    assert "'host' says where every launch listens; write it under engine.args" in done.stderr

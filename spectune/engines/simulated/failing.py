@@ -130,6 +130,6 @@ class Dying:
         return 1
 
     def by_refusal(self, message: str) -> int:
-        """Die before any scheduler served, with exit code 1; the workers end with the engine, when nobody watches them."""
+        """Die before any scheduler served, with exit code 1; the workers end when nobody watches them any more."""
         self._log.launcher(message)
         return 1
