@@ -6,6 +6,7 @@ numpy, scipy and Optuna takes there. Tests about signals, streams, terminals or 
 
 from __future__ import annotations
 
+import atexit
 import functools
 import gc
 import importlib
@@ -61,13 +62,14 @@ def python_m(
 
 
 class _Parent:
-    """The process that commands are forked from. It ends with this one, by the end of its input."""
+    """The process that commands are forked from. It ends with its input."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-P", __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             start_new_session=True,
         )  # fmt: skip
+        atexit.register(self._process.communicate)  # which ends its input
 
     def run(self, asked: Mapping[str, Any]) -> int:
         assert self._process.stdin is not None
