@@ -16,7 +16,7 @@ from spectune.errors import SpectuneError
 from spectune.serving import GpuMemory
 
 state, told = Path(os.environ["FAKE_NVML"]), []
-memory = GpuMemory({count}, {variable!r}, patience_s=0.2, back_s=0.2, poll_s=0.05)
+memory = GpuMemory({count}, {variable!r}, patience_s=60 if {freed} else 0.2, back_s=0.2, poll_s=0.05)
 
 def says(words):
     told.append(words)

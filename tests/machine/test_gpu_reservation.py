@@ -90,7 +90,7 @@ def test_processes_get_groups_of_their_own_and_then_wait(driver: FakeDriver, loc
     with other(driver, 2) as (_, first), other(driver, 2) as (_, second):
         assert first[:2] == [[0, 1], {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": "0,1"}]
         assert second[0] == [2, 3]
-        with other(driver, 2, patience_s=0.1) as (_, (error, _, notes)):
+        with other(driver, 2, patience_s=1.0) as (_, (error, _, notes)):
             assert error.count("spectune (pid ") == 2
             assert "for the study theirs has GPU 0, 1; " in error
             assert "for 0 minutes now. spectune ends no other program" in error
