@@ -91,5 +91,5 @@ def _assumed(draft: NewSpace, gpus: int | None, here: Sequence[str]) -> list[str
     if not draft.runtime and gpus is None and not here:
         notes.append(f"no GPU was found here, so {USUAL_GPUS} are assumed; --gpus says how many there are")
     if not draft.runtime and draft.machine is None:
-        notes.append(f"attention backends are left to SGLang; --gpu {'|'.join(MACHINES)} adds those worth comparing")
+        notes.append(f"attention runs on triton; --gpu {'|'.join(MACHINES)} adds what else is worth comparing")
     return notes

@@ -82,6 +82,80 @@ def test_without_a_drafter_the_models_own_layers_or_its_own_words(tmp_path: Path
     assert load_checked_space(str(tmp_path / "ngram.yaml")).parameters[ALGORITHM].values == ("none", "NGRAM")
 
 
+KIMI = {
+    "architectures": ["KimiK25ForConditionalGeneration"], "model_type": "kimi_k25", "vision_config": {},
+    "text_config": {
+        "model_type": "kimi_k2", "num_hidden_layers": 61, "hidden_size": 7168, "vocab_size": 163840,
+        "max_position_embeddings": 262144, "num_attention_heads": 64, "kv_lora_rank": 512,
+    },
+}  # fmt: skip
+KIMI_DRAFTER = {
+    "architectures": ["LlamaForCausalLMEagle3"], "hidden_size": 7168, "num_hidden_layers": 1, "vocab_size": 163840,
+    "draft_vocab_size": 32000, "max_position_embeddings": 262144,
+    "eagle_config": {"eagle_aux_hidden_state_layer_ids": [2, 30, 58]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("gpu", "backends", "chains_only"),
+    [
+        ("h200", ("fa3", "triton"), set()),
+        ("b200", ("trtllm_mla", "triton"), {"trtllm_mla"}),
+        ("rtx-pro-6000", ("triton",), set()),
+    ],
+)
+def test_a_model_with_mla_gets_the_backends_that_serve_it(
+    gpu: str, backends: tuple[str, ...], chains_only: set[str], tmp_path: Path
+) -> None:
+    target, drafter = model(tmp_path / "kimi", KIMI), model(tmp_path / "draft", KIMI_DRAFTER)
+    done = init("--model", target, "--drafter", drafter, "--gpu", gpu, "--gpus", "8", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    space = load_checked_space(str(tmp_path / "kimi.yaml"))
+    assert space.engine.args["page-size"] == 1
+    assert space.engine.args["trust-remote-code"] is True
+    assert space.parameters["attention-backend"].values == backends
+    legal = [one for one in legal_candidates(space, open_engine(space)) if one.speculative]
+    trees = {one.values["attention-backend"] for one in legal if one.values["speculative-eagle-topk"] > 1}
+    assert trees == set(backends) - chains_only
+    written = (tmp_path / "kimi.yaml").read_text()
+    assert "has MLA (multi-head latent attention), with which flashinfer takes chains only" in written
+    assert ("trtllm_mla is SGLang's own choice on b200, with pages of 64 tokens; chains only" in written) == bool(
+        chains_only
+    )
+    program = Path(sys.executable).with_name("spectune")
+    preview = subprocess.run(
+        [program, "search", "kimi.yaml", "--dry-run"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert preview.returncode == 0, preview.stderr
+
+
+def test_of_a_model_that_was_not_seen_only_what_runs_either_way_is_searched(tmp_path: Path) -> None:
+    done = init("--model", "org/kimi-k9", "--drafter", "org/k9-eagle3", "--gpu", "b200", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    space = load_checked_space(str(tmp_path / "kimi-k9.yaml"))
+    assert space.engine.args["trust-remote-code"] is True
+    assert space.parameters["attention-backend"].values == ("flashinfer", "triton")
+    legal = legal_candidates(space, open_engine(space))
+    trees = {one.values["attention-backend"] for one in legal if one.values.get("speculative-eagle-topk", 1) > 1}
+    assert trees == {"triton"}
+    written = (tmp_path / "kimi-k9.yaml").read_text()
+    assert "whether the model has MLA (multi-head latent attention) could not be told" in written
+    assert "trtllm_mha is left out" in written
+
+
+def test_code_of_its_own_is_found_beside_the_config(tmp_path: Path) -> None:
+    without = {name: value for name, value in MTP.items() if name != "auto_map"}
+    target = model(tmp_path / "own", without)
+    (tmp_path / "own/tokenizer_config.json").write_text(json.dumps({"auto_map": {"AutoTokenizer": ["own.T", None]}}))
+    assert init("--model", target, "--gpu", "h200", cwd=tmp_path).returncode == 0
+    assert f"tokenizer_config.json of {target} names code of its own" in (tmp_path / "own.yaml").read_text()
+    plain = model(tmp_path / "plain", without)
+    assert init("--model", plain, cwd=tmp_path).returncode == 0
+    space = load_checked_space(str(tmp_path / "plain.yaml"))
+    assert "trust-remote-code" not in space.engine.args
+    assert space.parameters["attention-backend"].values == ("triton",), "which serves every model on every GPU"
+
+
 def test_models_of_a_hub_are_taken_by_name(tmp_path: Path) -> None:
     done = init("--model", "org/big", "--drafter", "org/big-eagle3", "--gpu", "rtx-pro-6000", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from spectune.engines.sglang.hardware import Machine
+from spectune.engines.sglang.new_space.attention import attention_of
 from spectune.engines.sglang.new_space.offered import OfferedDrafter, offer, place_of, read_checkpoint
+from spectune.engines.sglang.new_space.own_code import own_code
 from spectune.engines.sglang.new_space.written import MEMORY_SHARE, OUTPUT_TOKENS, NewSpace
 from spectune.engines.sglang.options import SHIPPED_VERSION
 from spectune.engines.sglang.preflight import Checkpoint, preflight
-from spectune.engines.sglang.resolution import resolve
 from spectune.engines.sglang.rules.names import BUNDLED_DRAFT
 from spectune.errors import SpectuneError
-
-PROBED: tuple[Mapping[str, Any], ...] = (
-    {},
-    {"speculative-algorithm": "EAGLE3", "speculative-eagle-topk": 1, "speculative-num-steps": 3,
-     "speculative-num-draft-tokens": 4},
-)  # fmt: skip
-"""Launches whose attention backend SGLang is asked for; with a tree it takes one of these or triton."""
 
 
 def new_space(
@@ -65,11 +58,13 @@ def new_space(
         notes.append(short)
     if gpus and tp_size != gpus:
         notes.append(f"a launch takes {tp_size} GPUs: the target's attention heads do not divide by {gpus}")
+    algorithms = _algorithms(target, offered, version)
     return NewSpace(
         name=name or _study_name(model), model=place_of(model), python=python, runtime=runtime, tp_size=tp_size,
-        machine=machine, drafters=offered, algorithms=_algorithms(target, offered, version),
-        backends=() if machine is None else _backends(target, machine, version),
-        trust_remote_code="auto_map" in target.model.config, notes=tuple(notes),
+        machine=machine, drafters=offered, algorithms=algorithms,
+        attention=attention_of(target.model, algorithms, machine, version),
+        own_code=own_code(target, [one.checkpoint for one in offered if one.refused is None]),
+        seen=target.folder is not None, notes=tuple(notes),
     )  # fmt: skip
 
 
@@ -82,16 +77,6 @@ def _algorithms(target: Checkpoint, offered: Sequence[OfferedDrafter], version: 
         one.severity == "fatal" for one in preflight(target, None, algorithm="EAGLE", version=version)
     )
     return ("NEXTN",) if alive else ("NGRAM",)
-
-
-def _backends(target: Checkpoint, machine: Machine, version: str) -> tuple[str, ...]:
-    """Return the attention backends that SGLang itself takes for this model on this machine, and triton."""
-    if machine.device != "cuda":
-        return ()
-    taken = [resolve(arguments, model=target.model, draft=None, machine=machine, version=version).resolved
-             for arguments in PROBED]  # fmt: skip
-    return tuple(dict.fromkeys([*(str(one["attention_backend"]) for one in taken if one.get("attention_backend")),
-                                "triton"]))  # fmt: skip
 
 
 def _tensor_parallel(target: Checkpoint, gpus: int) -> int:

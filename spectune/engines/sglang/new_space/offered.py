@@ -25,12 +25,14 @@ class OfferedDrafter:
 
     Attributes:
         name: As it goes into the file.
+        checkpoint: What is here of it.
         algorithm: What drives it; None where it cannot be told.
         seen: Whether its config.json was read; otherwise the algorithm is guessed from the name.
         findings: Of the preflight under that algorithm.
     """
 
     name: str
+    checkpoint: Checkpoint
     algorithm: str | None
     seen: bool
     findings: tuple[Finding, ...] = ()
@@ -60,7 +62,7 @@ def offer(name: str, target: Checkpoint, longest_request: int, version: str) -> 
                 f"--drafter {printable(name, 200)}: its config.json is not on this machine, so what drives it cannot "
                 "be told; give its folder"
             )
-        return OfferedDrafter(place_of(name), guess, seen=False)
+        return OfferedDrafter(place_of(name), draft, guess, seen=False)
     kind = kind_as_drafter(draft.architecture, version)
     if kind is None:
         raise SpectuneError(
@@ -71,7 +73,7 @@ def offer(name: str, target: Checkpoint, longest_request: int, version: str) -> 
     if kind == "block" and "DSpark" in draft.architecture:
         algorithm = "DSPARK"
     found = preflight(target, draft, algorithm=algorithm, longest_request=longest_request, version=version)
-    return OfferedDrafter(place_of(name), algorithm, seen=True, findings=tuple(found))
+    return OfferedDrafter(place_of(name), draft, algorithm, seen=True, findings=tuple(found))
 
 
 def read_checkpoint(name: str, option: str) -> tuple[Checkpoint, tuple[Finding, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
@@ -10,12 +11,14 @@ import yaml
 from jinja2 import Environment, StrictUndefined
 
 from spectune.engines.sglang.hardware import Machine
+from spectune.engines.sglang.new_space.attention import Attention
 from spectune.engines.sglang.new_space.offered import OfferedDrafter
 from spectune.engines.sglang.printable import printable
 
 OUTPUT_TOKENS, OUTPUT_TOKENS_ON_CPU = 256, 128
 LEVELS, LEVELS_ON_CPU = (1, 8, 32), (1, 8)  # concurrencies
 MEMORY_SHARE = 0.85  # of a GPU, as the written mem-fraction-static
+WIDTH = 112  # of a comment
 WITHOUT_NVLINK = frozenset({"rtx-pro-6000"})
 
 
@@ -32,8 +35,9 @@ class NewSpace:
         machine: What SGLang's defaults are known for; None where nothing is known of the GPUs.
         drafters: Those that were named.
         algorithms: To search, without `none`.
-        backends: Attention backends worth comparing; empty leaves them to SGLang.
-        trust_remote_code: Whether the model brings its own code.
+        attention: Attention backends and pages; None where there is no choice of them.
+        own_code: Which of the models brings code of its own; empty where none does.
+        seen: Whether the target's files are here.
         notes: What is to be told, in a sentence each.
     """
 
@@ -45,8 +49,9 @@ class NewSpace:
     machine: Machine | None
     drafters: tuple[OfferedDrafter, ...]
     algorithms: tuple[str, ...]
-    backends: tuple[str, ...]
-    trust_remote_code: bool
+    attention: Attention | None
+    own_code: str
+    seen: bool
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -54,13 +59,23 @@ class NewSpace:
         """The drafters that are searched."""
         return [drafter for drafter in self.drafters if drafter.refused is None]
 
+    @property
+    def drafts(self) -> bool:
+        """Whether steps and branches are searched; n-gram lookup has neither."""
+        return self.algorithms != ("NGRAM",)
+
+    @property
+    def trees(self) -> bool:
+        """Whether branching drafts are searched."""
+        return self.drafts and (self.attention is None or self.attention.trees)
+
     def to_yaml(self) -> str:
         """Return the commented file."""
         # No HTML: values are quoted as YAML, and comments hold no line breaks.
         rules = Environment(  # noqa: S701
             trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined
         )
-        rules.filters |= {"yaml": _flow, "comment": printable}
+        rules.filters |= {"yaml": _flow, "comment": printable, "lines": _lines}
         text = resources.files(__package__).joinpath("space.yaml.j2").read_text(encoding="utf-8")
         return rules.from_string(text).render(
             space=self, share=MEMORY_SHARE,
@@ -70,6 +85,11 @@ class NewSpace:
             mixed=[(algorithm, drafter) for drafter in self.used for algorithm in self.algorithms
                    if algorithm != drafter.algorithm] if len(self.algorithms) > 1 else [],
         )  # fmt: skip
+
+
+def _lines(text: str) -> list[str]:
+    """Return a comment as lines of the file."""
+    return textwrap.wrap(printable(text), WIDTH, break_on_hyphens=False, break_long_words=False)
 
 
 def _flow(value: Any) -> str:
