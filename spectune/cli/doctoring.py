@@ -28,7 +28,14 @@ from spectune.machine import (
     take_fingerprint,
 )
 from spectune.search import running_studies
-from spectune.serving import Leftovers, find_leftovers, held_locks, leftover_findings, reservation_findings
+from spectune.serving import (
+    Leftovers,
+    find_leftovers,
+    held_locks,
+    leftover_findings,
+    reservation_findings,
+    reserved_gpus,
+)
 from spectune.space import SearchSpace
 
 SCHEMA = 1
@@ -104,16 +111,18 @@ def _checkup(
     meter = CoreMeter()
     fingerprint = take_fingerprint(title, packages=software.packages, engine_sitecustomize=software.sitecustomize)
     folder, gone = _folder()
-    disks = read_disks(folder, os.environ)
+    disks, held = read_disks(folder, os.environ), held_locks()
     left = find_leftovers()
     on_gpus = {process.pid for gpu in fingerprint.gpus.devices for process in gpu.processes or ()}
     findings = [
         *gone,
         *engine_findings,
         *leftover_findings(left, on_gpus=on_gpus, ephemeral=fingerprint.host.ephemeral_ports, wanted=wanted_port),
-        *gpu_findings(fingerprint.gpus, os.environ.get("CUDA_VISIBLE_DEVICES")),
+        *gpu_findings(
+            fingerprint.gpus, os.environ.get("CUDA_VISIBLE_DEVICES"), reserved_gpus(fingerprint.gpus.devices, held)
+        ),
         *host_findings(fingerprint, disks, meter.read_after(LOOK_S)),
-        *reservation_findings(fingerprint.gpus.devices, held_locks()),
+        *reservation_findings(fingerprint.gpus.devices, held),
         *_running(),
     ]
     return Checkup(fingerprint, disks, left, in_order(findings))

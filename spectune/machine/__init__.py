@@ -6,7 +6,7 @@ from spectune.machine.disks import Disk, read_disks
 from spectune.machine.driver import count_gpus
 from spectune.machine.finding import Finding, in_order
 from spectune.machine.fingerprint import Fingerprint, quick_fingerprint, take_fingerprint
-from spectune.machine.gpu_findings import gpu_findings
+from spectune.machine.gpu_findings import WAITS, gpu_findings
 from spectune.machine.gpus import Gpu, GpuProcess, Gpus, holders, memory_not_back, visible
 from spectune.machine.host_findings import cores_in_use, host_findings
 from spectune.machine.nvml import read_gpus
@@ -18,6 +18,7 @@ from spectune.machine.watch import MachineWatch
 
 __all__ = [
     "LOOK_S",
+    "WAITS",
     "CoreMeter",
     "CoresUsed",
     "Difference",

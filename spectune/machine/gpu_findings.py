@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from spectune.machine.finding import Finding
 from spectune.machine.gpus import IDLE, POWER_CAP, SLOWDOWNS, Gpu, Gpus, holders, visible
 
 NO_GPU = "no NVIDIA driver: only the cpu-reference runtime and the simulated engine work here"
 TAKEN = 0.1  # share of a GPU's memory; SGLang refuses to start when one GPU has 10 % less free than another
+WAITS = "a search here takes others, or waits until they are given back"
 LISTING = "nvidia-smi --query-compute-apps=gpu_uuid,pid,name,used_memory --format=csv"
 
 
-def gpu_findings(gpus: Gpus, devices_variable: str | None = None) -> list[Finding]:
+def gpu_findings(
+    gpus: Gpus, devices_variable: str | None = None, reserved: Mapping[int, str] = MappingProxyType({})
+) -> list[Finding]:
     """Return what is wrong with the GPUs a launch would see.
 
     Args:
         gpus: What was read.
         devices_variable: Value of CUDA_VISIBLE_DEVICES, None when it is not set.
+        reserved: Which of them a spectune has, by number, and which one, in words.
     """
     if gpus.problem is not None:
         return [_unanswered(gpus)]
@@ -38,7 +43,7 @@ def gpu_findings(gpus: Gpus, devices_variable: str | None = None) -> list[Findin
         )
     for look in _LOOKS:
         findings += look(shown)
-    return findings
+    return [*findings, *_held(shown, reserved)]
 
 
 def _unanswered(gpus: Gpus) -> Finding:
@@ -64,9 +69,15 @@ def _lost(gpus: Sequence[Gpu]) -> Iterator[Finding]:
             yield Finding("gpu-lost", "fatal", f"{_called(gpu)}: {gpu.problem}", why, "sudo dmesg | grep -i xid")
 
 
-def _held(gpus: Sequence[Gpu]) -> Iterator[Finding]:
-    """Name who holds the memory of GPUs."""
-    for process, numbers in holders(gpus).items():
+def _held(gpus: Sequence[Gpu], reserved: Mapping[int, str]) -> Iterator[Finding]:
+    """Name who holds the memory of GPUs; what a spectune has reserved is given back, and waited for."""
+    for process, on in holders(gpus).items():
+        if theirs := [number for number in on if number in reserved]:
+            who = " and ".join(dict.fromkeys(reserved[number] for number in theirs))
+            seen = f"{process} is on GPU {_numbers(theirs)}, reserved by {who}"
+            yield Finding("gpu-in-use", "info", seen, WAITS)
+        if not (numbers := [number for number in on if number not in reserved]):
+            continue
         total = sum(gpu.memory_total_mib or 0 for gpu in gpus if gpu.index in numbers)
         much = process.memory_mib is None or process.memory_mib >= TAKEN * total
         yield Finding(
@@ -78,7 +89,7 @@ def _held(gpus: Sequence[Gpu]) -> Iterator[Finding]:
         )
     for gpu in gpus:
         used, size = gpu.memory_used_mib, gpu.memory_total_mib
-        if used is None or not size or gpu.processes:
+        if used is None or not size or gpu.processes or gpu.index in reserved:
             continue
         if used > TAKEN * size:
             yield Finding(
@@ -150,7 +161,7 @@ def _set_up(gpus: Sequence[Gpu]) -> Iterator[Finding]:
         )
 
 
-_LOOKS: tuple[Callable[[Sequence[Gpu]], Iterator[Finding]], ...] = (_lost, _held, _slow, _links, _set_up)
+_LOOKS: tuple[Callable[[Sequence[Gpu]], Iterator[Finding]], ...] = (_lost, _slow, _links, _set_up)
 
 
 def _called(gpu: Gpu) -> str:

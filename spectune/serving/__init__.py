@@ -22,7 +22,7 @@ from spectune.serving.ports import PortBlock, PortHeldError, reserve_ports
 from spectune.serving.processes import environments
 from spectune.serving.readiness import DEFAULT_PROBE
 from spectune.serving.reaping import end_leftovers
-from spectune.serving.reservation_findings import reservation_findings
+from spectune.serving.reservation_findings import reservation_findings, reserved_gpus
 from spectune.serving.segments import Segment
 from spectune.serving.server import Readiness, Server
 
@@ -59,4 +59,5 @@ __all__ = [
     "reserve_gpus",
     "reserve_ports",
     "reserve_slot",
+    "reserved_gpus",
 ]

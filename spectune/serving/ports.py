@@ -11,10 +11,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import filelock
 import psutil
 
 from spectune.errors import SpectuneError
+from spectune.serving import machine_lock
+from spectune.serving.machine_lock import MachineLock
 
 FIRST_PORT, LAST_PORT = 20_000, 32_300  # below Linux's default ephemeral range (32768-60999)
 SPACING = 300  # SGLang derives further ports up to 239 above its HTTP port
@@ -36,7 +37,7 @@ class PortBlock:
     """
 
     http: int
-    _lock: filelock.BaseFileLock = field(repr=False)
+    _lock: MachineLock = field(repr=False)
 
     @property
     def nccl(self) -> int:
@@ -56,33 +57,36 @@ class PortBlock:
         self.release()
 
 
-def reserve_ports(wanted: int | None = None, lock_dir: Path | None = None) -> PortBlock:
-    """Reserve a block of ports for one launch.
+def reserve_ports(wanted: int | None = None, study: str = "", folder: Path | None = None) -> PortBlock:
+    """Reserve a block of ports for one launch; no spectune of this machine gets it meanwhile, whoever runs it.
 
-    Without `wanted` it is the free block whose last use is longest ago, so that a socket which lingers from the
-    previous launch never matters.
+    Without `wanted` it is the free block whose last use by this user is longest ago, so that a socket which lingers
+    from the previous launch never matters.
 
     Args:
         wanted: The HTTP port the user insists on.
-        lock_dir: Folder of the lock files, one per block, which must be local to this machine.
+        study: What for, told to whoever else wants it.
+        folder: Of the locks and of the times of last use; the machine's locks, and a folder of this user's, by default.
 
     Raises:
         PortHeldError: The wanted port, or every block, is taken.
     """
-    folder = lock_dir or Path(tempfile.gettempdir(), f"spectune-ports-{os.getuid()}")
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    used = folder or Path(tempfile.gettempdir(), f"spectune-ports-{os.getuid()}")
+    used.mkdir(mode=0o700, parents=True, exist_ok=True)
     if wanted is not None:
-        return _reserve_wanted(wanted, folder)
-    for http in sorted(blocks(), key=lambda port: _last_used(folder, port)):
-        lock = _try_lock(folder, http)
+        return _reserve_wanted(wanted, study, folder)
+    for http in sorted(blocks(), key=lambda port: _last_used(used, port)):
+        lock = machine_lock.try_lock(_lock_name(http), study, folder)
         if lock is None:
             continue
         if _first_held(http) is None:
+            _used_now(used, http)
             return PortBlock(http, lock)
         lock.release()
     raise PortHeldError(
         f"no block of ports is free between {FIRST_PORT} and {LAST_PORT}: all are in use or reserved by other "
-        f"spectune runs (lock files in {folder}). End what holds them, or name a free port for the engine."
+        f"spectune runs (locks in {folder or machine_lock.lock_folder()}). End what holds them, or name a free port "
+        "for the engine."
     )
 
 
@@ -114,10 +118,10 @@ def holder_of(port: int) -> str:
     return "a process of another user" if pids else "a connection of an unknown process"
 
 
-def _reserve_wanted(wanted: int, folder: Path) -> PortBlock:
+def _reserve_wanted(wanted: int, study: str, folder: Path | None) -> PortBlock:
     if not 1024 <= wanted <= 65_535 - DERIVED_OFFSETS.stop:
         raise PortHeldError(f"port must be between 1024 and {65_535 - DERIVED_OFFSETS.stop}, but got {wanted}")
-    lock = _try_lock(folder, wanted)
+    lock = machine_lock.try_lock(_lock_name(wanted), study, folder)
     held = _first_held(wanted)
     if lock is not None and held is None:
         return PortBlock(wanted, lock)
@@ -130,26 +134,25 @@ def _reserve_wanted(wanted: int, folder: Path) -> PortBlock:
             "and spectune picks a free one."
         )
     raise PortHeldError(
-        f"port {wanted} is reserved by another spectune run. Wait for it to end, name another port, or name none and "
-        "spectune picks a free one."
+        f"port {wanted} is reserved by {machine_lock.holder_of(_lock_name(wanted), folder)}. Wait for it to end, name "
+        "another port, or name none and spectune picks a free one."
     )
 
 
-def _try_lock(folder: Path, http: int) -> filelock.BaseFileLock | None:
-    path = folder / f"{http}.lock"
-    lock = filelock.FileLock(path, thread_local=False)
-    try:
-        lock.acquire(timeout=0)
-    except filelock.Timeout:
-        return None
-    os.utime(path)  # the time of last use, by which blocks rotate
-    return lock
+def _lock_name(http: int) -> str:
+    return f"port-{http}"
+
+
+def _used_now(folder: Path, http: int) -> None:
+    """Write down the time, by which blocks rotate."""
+    with contextlib.suppress(OSError):  # a full disk keeps nobody from a launch
+        (folder / f"{http}.used").touch()
 
 
 def _last_used(folder: Path, http: int) -> float:
     try:
-        return (folder / f"{http}.lock").stat().st_mtime
-    except FileNotFoundError:
+        return (folder / f"{http}.used").stat().st_mtime
+    except OSError:
         return 0.0
 
 

@@ -54,6 +54,20 @@ def test_held_memory_names_its_holder_once_for_all_gpus() -> None:
     assert "-p 4711" in finding.way_out
 
 
+def test_memory_that_another_search_holds_is_waited_for() -> None:
+    engine = GpuProcess(4711, "sglang::scheduler_TP0", 101_000)
+    whole = gpus(*(gpu(index, processes=(engine,), memory_used_mib=101_500) for index in range(4)))
+    theirs = "spectune (pid 12) for the study nightly"
+    (finding,) = gpu_findings(whole, reserved=dict.fromkeys(range(4), theirs))
+    assert finding.severity == "info"
+    assert finding.seen.endswith(f"is on GPU 0, 1, 2, 3, reserved by {theirs}")
+    assert "waits until they are given back" in finding.why
+    some = gpu_findings(whole, reserved={0: theirs, 1: theirs})
+    assert [(one.severity, "GPU 2, 3" in one.seen) for one in some] == [("info", False), ("fatal", True)]
+    hidden = gpus(gpu(2, memory_used_mib=100_000))
+    assert gpu_findings(hidden, reserved={2: theirs}) == [], "of another container's spectune no process is shown"
+
+
 def test_memory_without_a_process_is_said_too() -> None:
     """sglang#16756: memory is held and nvidia-smi shows nobody: another container, or a driver not done yet."""
     found = of_gpus(gpu(2, memory_used_mib=100_000))

@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -20,28 +21,28 @@ def free_port() -> int:
 
 
 def test_blocks_are_disjoint_and_rotate(tmp_path: Path) -> None:
-    with reserve_ports(lock_dir=tmp_path) as first, reserve_ports(lock_dir=tmp_path) as second:
+    with reserve_ports(folder=tmp_path) as first, reserve_ports(folder=tmp_path) as second:
         assert abs(first.http - second.http) >= SPACING
         assert first.http < first.nccl < first.http + SPACING
-    with reserve_ports(lock_dir=tmp_path) as third:
+    with reserve_ports(folder=tmp_path) as third:
         assert third.http not in {first.http, second.http}, "the block used longest ago comes next"
     assert third.http + SPACING < 32_768
 
 
 def test_another_process_does_not_get_the_same_block(tmp_path: Path) -> None:
     code = "import sys; from pathlib import Path; from spectune.serving import reserve_ports as r; "
-    code += "block = r(lock_dir=Path(sys.argv[1])); print(block.http, flush=True); sys.stdin.read()"
+    code += "block = r(folder=Path(sys.argv[1])); print(block.http, flush=True); sys.stdin.read()"
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     argv = [sys.executable, "-c", code, str(tmp_path)]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env) as other:
         assert other.stdout is not None
         theirs = int(other.stdout.readline())
-        with reserve_ports(lock_dir=tmp_path) as ours:
+        with reserve_ports(folder=tmp_path) as ours:
             assert ours.http != theirs
-        with pytest.raises(PortHeldError, match=f"port {theirs} is reserved by another spectune run"):
-            reserve_ports(theirs, lock_dir=tmp_path)
+        with pytest.raises(PortHeldError, match=f"port {theirs} is reserved by spectune \\(pid {other.pid}\\)"):
+            reserve_ports(theirs, folder=tmp_path)
         other.kill()
-    with reserve_ports(theirs, lock_dir=tmp_path) as ours:
+    with reserve_ports(theirs, folder=tmp_path) as ours:
         assert ours.http == theirs, "a lock ends with its process"
 
 
@@ -50,11 +51,11 @@ def test_a_block_with_a_taken_port_is_passed_over(tmp_path: Path, offset: int) -
     with reserve_ports() as ports:  # nobody else gets it meanwhile
         for http in range(FIRST_PORT, LAST_PORT, SPACING):
             if http != ports.http:
-                (tmp_path / f"{http}.lock").touch()  # used a moment ago: the block in question would come next
-        with socket.create_server(("127.0.0.1", ports.http + offset)), reserve_ports(lock_dir=tmp_path) as other:
+                (tmp_path / f"{http}.used").touch()  # used a moment ago: the block in question would come next
+        with socket.create_server(("127.0.0.1", ports.http + offset)), reserve_ports(folder=tmp_path) as other:
             assert other.http != ports.http
-        (tmp_path / f"{ports.http}.lock").unlink()
-        with reserve_ports(lock_dir=tmp_path) as same:
+        (tmp_path / f"{ports.http}.used").unlink(missing_ok=True)
+        with reserve_ports(folder=tmp_path) as same:
             assert same.http == ports.http
 
 
@@ -62,13 +63,13 @@ def test_a_wanted_port_held_by_someone_else_names_the_holder(tmp_path: Path) -> 
     port = free_port()
     with socket.create_server(("127.0.0.1", port)):
         with pytest.raises(PortHeldError) as caught:
-            reserve_ports(port, lock_dir=tmp_path)
+            reserve_ports(port, folder=tmp_path)
         assert str(port) in str(caught.value)
         assert f"(pid {os.getpid()})" in str(caught.value)
         assert "name another port" in str(caught.value)
         with pytest.raises(PortHeldError, match=f"port {port} \\(needed beside port {port - 100}\\)"):
-            reserve_ports(port - 100, lock_dir=tmp_path)
-    with reserve_ports(port, lock_dir=tmp_path) as ports:
+            reserve_ports(port - 100, folder=tmp_path)
+    with reserve_ports(port, folder=tmp_path) as ports:
         assert ports.http == port
 
 
@@ -78,29 +79,43 @@ def test_a_wanted_port_in_time_wait_is_free(tmp_path: Path) -> None:
         accepted, _ = server.accept()
         accepted.close()  # the side that closes first keeps the port in TIME_WAIT
         assert client.recv(1) == b""
-    with reserve_ports(port, lock_dir=tmp_path) as ports:
+    with reserve_ports(port, folder=tmp_path) as ports:
         assert ports.http == port
 
 
 @pytest.mark.parametrize("port", [0, 80, 65_500, -1])
 def test_impossible_ports(tmp_path: Path, port: int) -> None:
     with pytest.raises(PortHeldError, match=f"but got {port}"):
-        reserve_ports(port, lock_dir=tmp_path)
+        reserve_ports(port, folder=tmp_path)
 
 
 def test_when_every_block_is_reserved(tmp_path: Path) -> None:
     def reserve_one_more_than_there_are() -> None:
         with ExitStack() as held:
             for _ in range(FIRST_PORT, LAST_PORT + SPACING, SPACING):
-                held.enter_context(reserve_ports(lock_dir=tmp_path))
+                held.enter_context(reserve_ports(folder=tmp_path))
 
     with pytest.raises(PortHeldError, match="no block of ports is free"):
         reserve_one_more_than_there_are()
 
 
+def test_users_of_one_machine_share_no_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPECTUNE_LOCKS", str(tmp_path / "machine"))
+    blocks = []
+    with ExitStack() as held:
+        for user in ("one", "other"):  # the folder of last uses is a user's own, and both are empty
+            (tmp_path / user).mkdir()
+            monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / user))
+            blocks.append(held.enter_context(reserve_ports(study=user)).http)
+        assert blocks[0] != blocks[1]
+        with pytest.raises(PortHeldError, match=f"port {blocks[0]} is reserved by spectune .* for the study one"):
+            reserve_ports(blocks[0])
+    assert list((tmp_path / "machine").iterdir()) == []
+
+
 def test_releasing_twice_is_harmless(tmp_path: Path) -> None:
-    ports = reserve_ports(lock_dir=tmp_path)
+    ports = reserve_ports(folder=tmp_path)
     ports.release()
     ports.release()
-    with reserve_ports(ports.http, lock_dir=tmp_path) as again:
+    with reserve_ports(ports.http, folder=tmp_path) as again:
         assert again.http == ports.http
