@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 import spectune.cli.commands  # noqa: F401 (registers them)
@@ -16,6 +17,7 @@ DONE, BAD_INPUT, INTERRUPTED = 0, 2, 130
 def main() -> None:
     """Run the command line and end the process with its exit code."""
     open_standard_streams()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends like Ctrl-C, at whatever it finds us
     os.umask(os.umask(0o022) | 0o022)  # nothing of a study is for everybody to write
     try:
         app(standalone_mode=True)

@@ -19,7 +19,10 @@ def run_interruptible(work: Coroutine[Any, Any, T]) -> T | None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
         return await work
 
+    before = signal.getsignal(signal.SIGTERM)
     try:
         return asyncio.run(main())
     except (KeyboardInterrupt, asyncio.CancelledError):
         return None
+    finally:
+        signal.signal(signal.SIGTERM, before)  # asyncio leaves the system's own way, which is to end without a word

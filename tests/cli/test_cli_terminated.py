@@ -1,0 +1,41 @@
+"""SIGTERM ends every command like Ctrl-C, also before and after there is anything to put in order."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from pathlib import Path
+
+from readme_commands import ROOT, SPECTUNE
+
+from benchmarks.services.daemon import eventually
+from spectune.cli.interruptible import run_interruptible
+
+
+def test_before_a_run_begins(tmp_path: Path) -> None:
+    python = tmp_path / "python"  # an interpreter that does not say whether it has sglang
+    python.write_text(f"#!/bin/sh\ntouch {tmp_path}/asked\nexec sleep 600\n")
+    python.chmod(0o755)
+    text = (ROOT / "search_spaces/eagle3.yaml").read_text().replace("python: python3", f"python: {python}")
+    (tmp_path / "space.yaml").write_text(text)
+    with subprocess.Popen(
+        [SPECTUNE, "search", "space.yaml"], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    ) as search:  # fmt: skip
+        assert search.stderr is not None
+        assert eventually((tmp_path / "asked").exists, 60.0)
+        search.terminate()
+        assert search.wait(60.0) == 130
+        assert "Traceback" not in search.stderr.read()
+
+
+def test_after_a_run_the_signal_has_its_meaning_again() -> None:
+    async def work() -> int:
+        return 7
+
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        assert run_interruptible(work()) == 7
+        assert signal.getsignal(signal.SIGTERM) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGTERM, before)
