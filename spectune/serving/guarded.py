@@ -26,12 +26,12 @@ GUARD_MARGIN_S = 70.0  # beyond the grace, before the guard itself is given up; 
 
 @dataclass(frozen=True)
 class Teardown:
-    """How an engine's process tree ended.
+    """How a process tree ended.
 
     Attributes:
         left: Processes that could not be ended; 0 is verified, not assumed.
         forced: Whether any process had to be killed.
-        seconds: From the request (or the engine's death) until nothing was left.
+        seconds: From the request (or the program's death) until nothing was left.
     """
 
     left: int
@@ -68,19 +68,19 @@ class GuardedTree:
 
     @property
     def exited(self) -> asyncio.Future[int | None]:
-        """Done as soon as the engine's first process is gone, whatever the reason.
+        """Done as soon as the program itself is gone, whatever the reason.
 
         The result is its exit code, negative for a signal, None if the guard was killed. Cancelling it is harmless.
         """
         return asyncio.shield(self._exited)
 
     async def start(self) -> int:
-        """Start the engine; returns the pid of its first process.
+        """Start the program; returns the pid of its first process.
 
         Raises:
             SpectuneError: The program cannot be executed or the log cannot be written.
         """
-        assert self._guard is None, "a Server is one launch"
+        assert self._guard is None, "a tree is started once"
         loop = asyncio.get_running_loop()
         self._started: asyncio.Future[int] = loop.create_future()
         self._exited: asyncio.Future[int | None] = loop.create_future()
@@ -113,7 +113,7 @@ class GuardedTree:
         return self._stopped.result()
 
     def pids(self) -> tuple[int, ...]:
-        """The processes of the engine that live now, its first one and all descendants; empty if there are none."""
+        """The processes of the tree that live now, the program and all descendants; empty if there are none."""
         if self._guard is None:
             return ()
         try:
@@ -145,7 +145,7 @@ class GuardedTree:
                     start_new_session=True,
                 )
         except OSError as error:
-            raise SpectuneError(f"cannot start the engine with its log in {self.log_path}: {error}") from error
+            raise SpectuneError(f"cannot start {self._argv[0]!r} with its log in {self.log_path}: {error}") from error
 
     def _order(self, order: Mapping[str, object]) -> None:
         assert self._guard is not None
@@ -165,7 +165,7 @@ class GuardedTree:
         if not self._exited.done():
             self._exited.set_result(None)
         if not self._started.done():
-            self._started.set_exception(SpectuneError("the guard of the engine was killed before the launch"))
+            self._started.set_exception(SpectuneError(f"the guard of {self._argv[0]!r} was killed before it started"))
         if not self._stopped.done():
             began = time.monotonic()
             left = await asyncio.to_thread(end_survivors, self._mark, self._known)
@@ -181,7 +181,7 @@ class GuardedTree:
             case "started":
                 self._started.set_result(event["pid"])
             case "failed":
-                message = f"cannot execute the engine's program {self._argv[0]!r}: {event['error']}"
+                message = f"cannot execute the program {self._argv[0]!r}: {event['error']}"
                 self._started.set_exception(SpectuneError(message))
                 self._exited.set_result(None)
                 self._stopped.set_result(Teardown(left=0, forced=False, seconds=0.0))

@@ -243,7 +243,7 @@ def test_a_stranger_on_the_port_is_named(tmp_path: Path) -> None:
 def test_a_program_that_cannot_be_executed(tmp_path: Path) -> None:
     async def use() -> None:
         server = Server(["/nowhere/python"], {}, port=1, log_path=tmp_path / "log")
-        with pytest.raises(SpectuneError, match="cannot execute the engine's program '/nowhere/python'"):
+        with pytest.raises(SpectuneError, match="cannot execute the program '/nowhere/python'"):
             await server.start()
         assert (await server.stop()).left == 0
 
@@ -253,7 +253,7 @@ def test_a_program_that_cannot_be_executed(tmp_path: Path) -> None:
 def test_a_log_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     server = Server(["true"], {}, port=1, log_path=tmp_path / "file" / "log")
-    with pytest.raises(SpectuneError, match="cannot start the engine with its log in"):
+    with pytest.raises(SpectuneError, match="cannot start 'true' with its log in"):
         asyncio.run(server.start())
 
 
