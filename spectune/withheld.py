@@ -12,6 +12,7 @@ SHORTEST_SECRET = 6
 """Characters; blotting out anything shorter would tear holes into ordinary figures and words."""
 
 _SECRET_WORDS = {
+    "auth",
     "key",
     "keys",
     "apikey",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from spectune.engines.sglang.hardware import MACHINES, Machine
 from spectune.engines.sglang.launch_line.command_line import read_launch
 from spectune.engines.sglang.resolution import Model, resolve
-from spectune.engines.simulated.cost_model import padded
+from spectune.engines.simulated.cost_model import graph_used, target_tokens
 from spectune.engines.simulated.profile_schema import LEAST_CYCLE_MS
 from spectune.engines.simulated.setup import Setup
 from spectune.search import Status, TrialRecord
@@ -54,12 +54,11 @@ class Observed:
 
     def graph(self, *, verify_graph: bool) -> bool:
         """Whether the cost model replays a graph for it."""
-        return (verify_graph or not self.setup.speculative) and padded(self.setup.captured, self.batch) is not None
+        return graph_used(self.setup, self.batch, verify_graph=verify_graph)
 
     def tokens(self, *, verify_graph: bool) -> int:
         """Return the tokens of one forward of the target, padding included."""
-        width = padded(self.setup.captured, self.batch) if self.graph(verify_graph=verify_graph) else None
-        return (self.batch if width is None else width) * self.setup.num_draft_tokens
+        return target_tokens(self.setup, self.batch, verify_graph=verify_graph)
 
 
 def observed(records: Sequence[TrialRecord], space: SearchSpace) -> list[Observed]:

@@ -11,8 +11,9 @@ from rich.text import Text
 
 from spectune.cli.terminal import OUT
 from spectune.engines.sglang.launch_line.command_line import LaunchLine
-from spectune.engines.sglang.printable import HIDDEN, hidden, printable
+from spectune.engines.sglang.printable import HIDDEN, printable
 from spectune.engines.sglang.resolution import Finding, Machine
+from spectune.withheld import secret_name
 
 # Fields that are not called as their option is.
 FIELDS = {
@@ -136,7 +137,7 @@ def _table(rows: Sequence[tuple[str, str, str, str]]) -> Table:
 
 
 def _shown(name: str, value: Any) -> str:
-    if hidden(name) and value:
+    if secret_name(name) and value:
         return HIDDEN
     if isinstance(value, dict) and "n_bs" in value:
         value = {key: inner for key, inner in value.items() if key != "bs"}  # up to a hundred batch sizes

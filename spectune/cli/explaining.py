@@ -18,10 +18,11 @@ from spectune.engines.sglang.launch_line.older_names import is_known
 from spectune.engines.sglang.model_folder import ModelReader
 from spectune.engines.sglang.options import SHIPPED_VERSION
 from spectune.engines.sglang.preflight import Checkpoint, preflight
-from spectune.engines.sglang.printable import HIDDEN, hidden, printable, printable_json
+from spectune.engines.sglang.printable import HIDDEN, printable, printable_json
 from spectune.engines.sglang.resolution import MACHINES, Finding, Machine, Model, resolve
 from spectune.engines.sglang.versions.history import FIRST_VERSION
 from spectune.errors import SpectuneError
+from spectune.withheld import secret_name
 
 DRAFT, ALGORITHM = "speculative-draft-model-path", "speculative-algorithm"
 ASSUMED_MACHINE = "h100"
@@ -58,7 +59,7 @@ class Explanation:
             {"rule": one.rule, "severity": one.severity, "message": one.message, "advice": one.advice}
             for one in self.findings
         ]
-        resolved = {name: HIDDEN if hidden(name) and value else value for name, value in self.resolved.items()}
+        resolved = {name: HIDDEN if secret_name(name) and value else value for name, value in self.resolved.items()}
         return {"status": self.status, "resolved": resolved, "findings": findings}
 
 

@@ -15,13 +15,12 @@ from pathlib import Path
 
 from spectune import __version__
 from spectune.machine.reading import text_of
+from spectune.withheld import hides_secret
 
 LIBRARIES = ("optuna", "numpy", "aiohttp", "nvidia-ml-py")
 TOOLS = ("cc", "g++", "ninja", "nvcc")
 HIDDEN = "***"
 _TOLD = re.compile(r"(NCCL|CUDA|SGLANG|SGL|TORCH|FLASHINFER|TRITON)_\w+|LD_PRELOAD|OMP_NUM_THREADS")
-_SECRET_NAME = re.compile(r"(?i)token|key|secret|passw|credential|auth")
-_SECRET_VALUE = re.compile(r"://[^/\s]*@|\b(hf|sk|ghp)[_-]\w{8}")
 LONGEST = 200  # characters of a value worth keeping
 
 
@@ -114,7 +113,7 @@ def nccl_files(root: Path, environ: Mapping[str, str]) -> tuple[ConfigFile, ...]
 def told_variables(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that change an engine; a value that looks like a secret or is long is hidden."""
     return {
-        name: HIDDEN if _SECRET_NAME.search(name) or _SECRET_VALUE.search(value) or len(value) > LONGEST else value
+        name: HIDDEN if hides_secret(name, (value,)) or len(value) > LONGEST else value
         for name, value in sorted(environ.items())
         if _TOLD.fullmatch(name)
     }

@@ -7,13 +7,14 @@ for those that lie outside now, which are set aside. What changes the launches o
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from spectune import files
 from spectune.errors import SpectuneError
 from spectune.search.folder import StudyFolder
+from spectune.search.leaves import leaves
 from spectune.space import NUM_DRAFT_TOKENS, Candidate, IntegerRange, Parameter, SearchSpace
 
 OUTSIDE = "trials-outside"
@@ -134,15 +135,7 @@ def _flat(space: SearchSpace) -> Iterator[tuple[str, Any]]:
     data = space.file.model_dump(mode="json", by_alias=True, exclude_none=True)
     data["search"] = {name: _domain(parameter) for name, parameter in space.parameters.items()}
     data["forbid"] = [condition.to_plain() for condition in space.forbid]
-    yield from _leaves("", data)
-
-
-def _leaves(prefix: str, data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for key, value in data.items():
-        if isinstance(value, Mapping):
-            yield from _leaves(f"{prefix}{key}.", value)
-        else:
-            yield f"{prefix}{key}", value
+    yield from leaves(data)
 
 
 def _domain(parameter: Parameter) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from spectune.machine import Difference, differences
+from spectune.search.leaves import leaves
 from spectune.space import DRAFTER, SearchSpace, text_of
 
 _OF_NO_MATTER = ("name", "budget", "schema")
@@ -56,7 +57,7 @@ def _drafters(before: SearchSpace, after: SearchSpace) -> Iterator[Difference]:
 
 
 def _space(before: SearchSpace, after: SearchSpace) -> Iterator[Difference]:
-    was, now = (dict(_flat(_content(space))) for space in (before, after))
+    was, now = (dict(leaves(_content(space))) for space in (before, after))
     for name in sorted(was.keys() | now.keys()):
         if was.get(name) != now.get(name) and name != f"search.{DRAFTER}":
             part, _, rest = name.partition(".")
@@ -70,11 +71,3 @@ def _content(space: SearchSpace) -> dict[str, Any]:
     content: dict[str, Any] = yaml.safe_load(space.resolved_yaml())
     content["objectives"] = [f"{one.direction} {one.metric} at {one.level}" for one in space.objectives]
     return {name: value for name, value in content.items() if name not in _OF_NO_MATTER}
-
-
-def _flat(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in content.items():
-        if isinstance(value, Mapping) and not {"from", "to"} & value.keys():
-            yield from _flat(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value

@@ -112,7 +112,7 @@ def test_variables_that_change_an_engine_are_recorded_and_secrets_are_not() -> N
     told = told_variables(
         {
             "SGLANG_ENABLE_SPEC_V2": "1", "NCCL_ALGO": "Ring", "CUDA_VISIBLE_DEVICES": "0,1", "HF_TOKEN": "hf_abcdefgh",
-            "SGLANG_API_KEY": "k", "NCCL_PROXY": "http://me:pw@host", "TORCH_X": "hf_abcdefghij", "PATH": "/bin",
+            "SGLANG_API_KEY": "k", "NCCL_PROXY": "http://me:pw@host", "TORCH_X": "hf_" + "x" * 34, "PATH": "/bin",
             "SGLANG_LONG": "x" * 500,
         }
     )  # fmt: skip

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Any
 
 HIDDEN = "***"
-_SECRET = re.compile(r"(?i)api[_-]key|[_-]token$|password|secret")
 
 
 def printable(text: str, limit: int | None = None) -> str:
@@ -34,11 +32,6 @@ def printable_json(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value if value is None or isinstance(value, bool | int | float) else printable(str(value))
-
-
-def hidden(field: str) -> bool:
-    """Whether the value of a field or option is a secret, which no output repeats."""
-    return _SECRET.search(field) is not None
 
 
 def _escaped(letter: str) -> str:

@@ -38,14 +38,20 @@ def padded(captured: tuple[int, ...], batch: int) -> int | None:
     return captured[index] if index < len(captured) else None
 
 
-def target_captured(profile: ProfileFile, setup: Setup) -> tuple[int, ...]:
-    """Return the batch sizes whose target forward is captured; none of a verify that this machine cannot capture."""
-    return setup.captured if profile.target.verify_graph or not setup.speculative else ()
+def target_captured(setup: Setup, *, verify_graph: bool) -> tuple[int, ...]:
+    """Return the batch sizes whose target forward is captured; none of a verify that a machine cannot capture."""
+    return setup.captured if verify_graph or not setup.speculative else ()
 
 
-def graph_used(profile: ProfileFile, setup: Setup, batch: int) -> bool:
+def graph_used(setup: Setup, batch: int, *, verify_graph: bool) -> bool:
     """Whether the target's forward of `batch` requests replays a graph."""
-    return padded(target_captured(profile, setup), batch) is not None
+    return padded(target_captured(setup, verify_graph=verify_graph), batch) is not None
+
+
+def target_tokens(setup: Setup, batch: int, *, verify_graph: bool) -> int:
+    """Return the tokens of one forward of the target for `batch` requests, a graph's padding included."""
+    width = padded(target_captured(setup, verify_graph=verify_graph), batch)
+    return (batch if width is None else width) * setup.num_draft_tokens
 
 
 def draft_ms(profile: ProfileFile, setup: Setup, batch: int) -> float:
@@ -74,8 +80,8 @@ def cycle_ms(profile: ProfileFile, setup: Setup, batch: int, kv_ktokens: float, 
         kv_ktokens: Thousands of KV tokens of those requests.
         effects: The launch's factor on the cycle.
     """
-    graph = graph_used(profile, setup, batch)
-    width = padded(setup.captured, batch) if graph else batch
-    assert width is not None, "a graph that is used has a size"
-    target = target_ms(profile.target, width * setup.num_draft_tokens, kv_ktokens, graph=graph)
+    verify_graph = profile.target.verify_graph
+    graph = graph_used(setup, batch, verify_graph=verify_graph)
+    tokens = target_tokens(setup, batch, verify_graph=verify_graph)
+    target = target_ms(profile.target, tokens, kv_ktokens, graph=graph)
     return effects * (profile.host_ms + draft_ms(profile, setup, batch) + target)

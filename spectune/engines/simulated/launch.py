@@ -98,11 +98,11 @@ class SimulatedLaunch:
     @cached_property
     def captured(self) -> tuple[int, ...]:
         """Batch sizes with a graph of the target."""
-        return cost_model.target_captured(self.profile.file, self.setup)
+        return cost_model.target_captured(self.setup, verify_graph=self.profile.file.target.verify_graph)
 
     def graph_used(self, batch: int) -> bool:
         """Whether the target replays a graph for `batch` requests."""
-        return cost_model.graph_used(self.profile.file, self.setup, batch)
+        return cost_model.graph_used(self.setup, batch, verify_graph=self.profile.file.target.verify_graph)
 
     def survivals(self, prompt_class: str | None, context_tokens: float) -> tuple[float, ...]:
         """Return P(at least d drafts right) for d = 1 … depth; empty without speculation."""

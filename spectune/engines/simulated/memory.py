@@ -34,7 +34,7 @@ def kv_tokens(profile: ProfileFile, setup: Setup) -> int:
 
 def graphs_gb(profile: ProfileFile, setup: Setup) -> float:
     """Return what the target's captured graphs take, each for its batch size × the tokens per request of a forward."""
-    return profile.graphs.mb_per_token * sum(target_captured(profile, setup)) * setup.num_draft_tokens / MB_PER_GB
+    return profile.graphs.mb_per_token * sum(_captured(profile, setup)) * setup.num_draft_tokens / MB_PER_GB
 
 
 def graph_room_gb(profile: ProfileFile, setup: Setup) -> float:
@@ -44,4 +44,8 @@ def graph_room_gb(profile: ProfileFile, setup: Setup) -> float:
 
 def graphs_fit(profile: ProfileFile, setup: Setup) -> bool:
     """Whether all graphs can be captured; without any there is nothing to fit."""
-    return not target_captured(profile, setup) or graphs_gb(profile, setup) <= graph_room_gb(profile, setup)
+    return not _captured(profile, setup) or graphs_gb(profile, setup) <= graph_room_gb(profile, setup)
+
+
+def _captured(profile: ProfileFile, setup: Setup) -> tuple[int, ...]:
+    return target_captured(setup, verify_graph=profile.target.verify_graph)

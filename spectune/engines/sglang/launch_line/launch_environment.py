@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from spectune.engines.sglang.launch_line.shell_words import Word
-from spectune.engines.sglang.printable import hidden, printable
+from spectune.engines.sglang.printable import printable
 from spectune.engines.sglang.resolution import Finding
 from spectune.errors import SpectuneError
+from spectune.withheld import secret_name
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _APPENDED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=(.*)", re.DOTALL)  # as shells assign, `NAME+=VALUE` too
@@ -118,7 +119,7 @@ def _set(launch: Launch, name: str, value: str, word: Word) -> None:
 
 def _matters(name: str) -> bool:
     """Whether a variable can change what is said; keys and tokens cannot."""
-    return not hidden(name)
+    return not secret_name(name)
 
 
 def unknown_environment(what: str) -> Finding:

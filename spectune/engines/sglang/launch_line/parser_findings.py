@@ -10,9 +10,10 @@ from typing import Any
 from spectune.engines.sglang.launch_line.argument_parser import ArgumentParser, Trouble, Use
 from spectune.engines.sglang.launch_line.older_names import deprecation, last_version
 from spectune.engines.sglang.launch_line.shell_words import Word
-from spectune.engines.sglang.printable import HIDDEN, hidden, printable
+from spectune.engines.sglang.printable import HIDDEN, printable
 from spectune.engines.sglang.resolution import Finding
 from spectune.engines.sglang.versions.successors import Successor
+from spectune.withheld import secret_name
 
 _QUOTES = "“”„‘’\u00a0"  # what they make of quotes and blanks
 _DASHES = "‐‑‒–—―−"  # what word processors make of --
@@ -113,7 +114,7 @@ def _duplicate(use: Use, earlier: Any) -> Finding:
     if use.value == earlier:
         message = f"--{use.name} is given twice with the same value"
         return Finding("duplicate-option", "info", message, "leave one out")
-    both = [HIDDEN if hidden(use.name) else printable(str(value), 80) for value in (earlier, use.value)]
+    both = [HIDDEN if secret_name(use.name) else printable(str(value), 80) for value in (earlier, use.value)]
     values = ", then ".join(both)
     return Finding("duplicate-option", "warning", f"--{use.name} is given as {values}: the last wins", "leave one out")
 
