@@ -19,7 +19,7 @@ from typing import Any
 
 from spectune.engines import cpu_reference
 from spectune.engines.open import open_engine
-from spectune.engines.protocol import Illegal
+from spectune.engines.parts import Illegal
 from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.search.enumeration import legal_candidates
 from spectune.serving import EngineFailed, Server, reserve_ports

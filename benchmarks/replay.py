@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.worlds.world import measured_level
-from spectune.engines.protocol import Illegal, LaunchCommand, Part
+from spectune.engines.parts import Illegal, Part
+from spectune.engines.protocol import LaunchCommand
 from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.engines.sglang.interpreter import Interpreter
 from spectune.search.proposals import Proposer

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from spectune.engines import cpu_reference
-from spectune.engines.protocol import Illegal
+from spectune.engines.parts import Illegal
 from spectune.engines.sglang.adapter import MODEL_ARGUMENTS, SGLangEngine
 from spectune.engines.sglang.interpreter import Interpreter
 from spectune.engines.sglang.options import SHIPPED_VERSION, Options

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from spectune.engines.protocol import Engine, Part
+from spectune.engines.parts import Part
+from spectune.engines.protocol import Engine
 from spectune.space import Branch, Candidate, Parameter, SearchSpace, Value
 
 MOST_CAUSES = 3

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from spectune.engines.protocol import Engine, Illegal
+from spectune.engines.parts import Illegal
+from spectune.engines.protocol import Engine
 from spectune.errors import SpectuneError
 from spectune.search.asking import memory_study, suggested
 from spectune.search.enumeration import legal_candidates

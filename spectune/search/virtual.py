@@ -8,13 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from spectune.bench.arrivals import first_answer
 from spectune.bench.canary import OUTPUT_TOKENS, Answer
 from spectune.bench.course import GiveUp
 from spectune.bench.level import LevelPlan, LevelRun, StopReason
 from spectune.bench.prompts import TokenizedPrompt
 from spectune.bench.records import RequestRecord
-from spectune.bench.replay import replay
 from spectune.engines.protocol import Effective, LaunchCommand
 from spectune.engines.served import Served
 from spectune.engines.simulated import tokens
@@ -27,11 +25,11 @@ from spectune.engines.simulated.requests import Limits
 from spectune.engines.simulated.scheduler_statistics import Statistics
 from spectune.engines.simulated.start import open_launch
 from spectune.engines.simulated.virtual import ClosedLoop, VirtualEngine
-from spectune.engines.simulated.virtual_level import VirtualLevel
 from spectune.engines.simulated.workers import worker_environment
 from spectune.machine import Difference, Others
 from spectune.search.feed import PromptFeed
 from spectune.search.launched import Says
+from spectune.search.virtual_load import as_measured, loop_of, mean_length
 from spectune.serving import EngineDied, StartupTimeout, Teardown
 
 PROMPTS_READ = 96  # of the workload: the lengths and classes that stand for all of it
@@ -105,10 +103,10 @@ class VirtualLaunch:
         while True:
             engine = copy.copy(self._engine)  # from the same moment on: a longer run only adds to a shorter one
             began_s = engine.clock_s
-            loop = _loop(plan, sample, requests)
+            loop = loop_of(plan, sample, requests)
             self._request_tokens = loop.prompt_tokens + loop.output_tokens
             level = engine.serve(loop)
-            run = _as_measured(plan, level, give_up)
+            run = as_measured(plan, level, give_up)
             if run is not None:
                 self._engine = engine
                 self._engine.clock_s = began_s + run.wall_s
@@ -136,7 +134,7 @@ class VirtualLaunch:
             ClosedLoop(
                 concurrency=len(prompts) if together else 1,
                 requests=len(prompts),
-                prompt_tokens=_mean_length(prompts),
+                prompt_tokens=mean_length(prompts),
                 output_tokens=OUTPUT_TOKENS,
             )
         )
@@ -232,26 +230,3 @@ def _error_of(failure: Failure, patience_s: float) -> str:
     if failure.kind == "hang":
         return f"no answer within {patience_s:g} s"
     return "HTTP 500: simulated internal error"
-
-
-def _loop(plan: LevelPlan, sample: list[TokenizedPrompt], requests: int) -> ClosedLoop:
-    slots, output_tokens = plan.arrivals.most_in_flight, max(2, plan.sampling.output_tokens)
-    return ClosedLoop(
-        concurrency=slots,
-        requests=requests,
-        prompt_tokens=_mean_length(sample),
-        output_tokens=output_tokens,
-        classes=tuple(prompt.prompt.prompt_class for prompt in sample),
-        first_outputs=tuple(first_answer(slot, slots, output_tokens) for slot in range(slots)),
-    )
-
-
-def _mean_length(prompts: Sequence[TokenizedPrompt]) -> int:
-    return round(sum(len(prompt.input_ids) for prompt in prompts) / len(prompts))
-
-
-def _as_measured(plan: LevelPlan, level: VirtualLevel, give_up: GiveUp | None) -> LevelRun | None:
-    """Return what the load client would have made of a level; None when it was too short for that."""
-    records = level.requests()
-    ends = sorted(record.end_s for record in records)
-    return replay(plan, records, full_until_s=ends[len(records) - plan.arrivals.most_in_flight], give_up=give_up)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from search_samples import SPACE, engine, space
 
-from spectune.engines.protocol import Illegal
+from spectune.engines.parts import Illegal
 from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.engines.sglang.interpreter import Interpreter
 from spectune.search.enumeration import Census, census, legal_candidates, nothing_to_compare

@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from spectune.engines.protocol import (
-    Assignment,
-    Effective,
-    EngineSoftware,
-    Illegal,
-    LaunchCommand,
-    Mismatch,
-    Occasion,
-    Part,
-    Renderer,
-    joined,
-)
+from spectune.engines.parts import Assignment, Illegal, Part, joined
+from spectune.engines.protocol import Effective, EngineSoftware, LaunchCommand, Mismatch, Occasion, Renderer
 from spectune.engines.served import Served
 from spectune.engines.sglang import arguments, effective
 from spectune.engines.sglang.drafting import capture_allowance_s, causes_of_nothing_accepted
+from spectune.engines.sglang.echo import echoed_otherwise
 from spectune.engines.sglang.forced_acceptance import LENGTH, forced_lengths
 from spectune.engines.sglang.group_size import beyond_gpus
 from spectune.engines.sglang.interpreter import Interpreter, Tokenizer
 from spectune.engines.sglang.log_signatures import SIGNATURES
-from spectune.engines.sglang.model_config import Model
+from spectune.engines.sglang.named_models import NamedModels
 from spectune.engines.sglang.options import SHIPPED_VERSION, Options
 from spectune.engines.sglang.preflight.drafters import Drafters
 from spectune.engines.sglang.rules import ALGORITHM
@@ -48,12 +38,7 @@ SET_BY_LAUNCHER = frozenset(
         "TRTLLM_ENABLE_PDL", "CUDA_MODULE_LOADING",
     }
 )  # fmt: skip
-RUNTIME_PREFIX = "runtime:"
 MODEL_ARGUMENTS = ("model-path", "tokenizer-path", "speculative-draft-model-path", "speculative-draft-model")
-# Reported in another form than they were passed in, or only meaningful to the launcher.
-NOT_ECHOED = frozenset(
-    {"host", "port", "nccl-port", "cuda-graph-bs-decode", "cuda-graph-bs-prefill", "cuda-graph-config"}
-)
 
 
 @dataclass(frozen=True)
@@ -126,11 +111,7 @@ class SGLangEngine:
 
     def missing_model(self, reference: Any) -> str | None:
         """Say that a model folder does not exist; names of a hub pass, they are the engine's to find."""
-        text = self._model(reference)
-        path = Path(text).expanduser()
-        if not text.startswith(("/", "./", "../", "~")) or _is_folder(path):
-            return None
-        return f"there is no model folder {text}"
+        return self._named.missing(reference)
 
     def canonical(self, assignment: Assignment) -> Candidate | Illegal:
         """Return the one candidate that stands for every assignment SGLang would treat alike."""
@@ -181,7 +162,7 @@ class SGLangEngine:
     ) -> LaunchCommand:
         """Return the launch with every argument explicit on which a default could silently differ."""
         launch = self._complete(candidate.arguments)
-        launch |= {name: self._model(launch[name]) for name in MODEL_ARGUMENTS if name in launch}
+        launch |= {name: self._named.place(launch[name]) for name in MODEL_ARGUMENTS if name in launch}
         launch |= {"host": host, "port": port, "nccl-port": nccl_port, "api-key": api_key}  # what is None is left out
         argv = [self.program, "-m", "sglang.launch_server"]
         unset = (*self.unset, *candidate.unset_env)
@@ -230,19 +211,13 @@ class SGLangEngine:
 
     def unseen(self, reference: Any) -> bool:
         """Whether nothing is known of a model, as its config.json is not on this machine."""
-        return self._model_of(reference).architecture is None
+        return self._named.model(reference).architecture is None
 
     def mismatches(self, candidate: Candidate, server_info: Mapping[str, Any]) -> list[Mismatch]:
         """Compare every argument that was passed, as SGLang rewrites it, with the one the running engine reports."""
         wanted = self._rules.expected(self._complete(candidate.arguments))
-        found = []
-        for name, value in wanted.items():
-            key = name.replace("-", "_")
-            if name in NOT_ECHOED or key not in server_info:
-                continue
-            asked = self._model(value) if name in MODEL_ARGUMENTS else value
-            if not _same(asked, server_info[key]):
-                found.append(Mismatch(name, asked, server_info[key]))
+        wanted |= {name: self._named.place(wanted[name]) for name in MODEL_ARGUMENTS if name in wanted}
+        found = echoed_otherwise(wanted, server_info)
         if not candidate.speculative and server_info.get("speculative_algorithm") not in (None, "NONE"):
             found.append(Mismatch(ALGORITHM, None, server_info["speculative_algorithm"]))
         return found
@@ -275,12 +250,12 @@ class SGLangEngine:
 
     def renderer(self) -> Renderer:
         """Start the tokenizer of the served model."""
-        model = self._model(self.fixed.get("tokenizer-path") or self.fixed["model-path"])
+        model = self._named.place(self.fixed.get("tokenizer-path") or self.fixed["model-path"])
         return Tokenizer(self.interpreter, model, trust_remote_code=bool(self.fixed.get("trust-remote-code")))
 
     @cached_property
     def _rules(self) -> Rulebook:
-        return Rulebook(self._base, self.env, self.version or SHIPPED_VERSION, self._model_of)
+        return Rulebook(self._base, self.env, self.version or SHIPPED_VERSION, self._named.model)
 
     @cached_property
     def _base(self) -> dict[str, Any]:
@@ -294,29 +269,8 @@ class SGLangEngine:
     @cached_property
     def _drafters(self) -> Drafters:
         on = self.check_drafters and not self.simulated
-        return Drafters(self.fixed, self.env, self.version or SHIPPED_VERSION, self._model, on=on)
+        return Drafters(self.fixed, self.env, self.version or SHIPPED_VERSION, self._named.place, on=on)
 
-    def _model_of(self, reference: Any) -> Model:
-        """Return what the config.json of a model folder tells; nothing is asked of a hub."""
-        return Model.unknown() if reference is None else Model.from_folder(Path(self._model(reference)))
-
-    def _model(self, reference: Any) -> str:
-        text = str(reference)
-        if self.models is not None and text.startswith(RUNTIME_PREFIX):
-            return str(self.models / text.removeprefix(RUNTIME_PREFIX))
-        return os.path.expanduser(text)  # noqa: PTH111 (Path would rewrite hub names such as "./org//name")
-
-
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except (OSError, ValueError):  # a circle of links, a name no file can have
-        return False
-
-
-def _same(asked: Any, reported: Any) -> bool:
-    if isinstance(asked, list | tuple) and isinstance(reported, list | tuple):
-        return list(asked) == list(reported)
-    if isinstance(asked, float) and isinstance(reported, int | float):
-        return abs(asked - reported) < 1e-6
-    return bool(asked == reported) or str(asked) == str(reported)
+    @cached_property
+    def _named(self) -> NamedModels:
+        return NamedModels(self.models)

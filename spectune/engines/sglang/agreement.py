@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from spectune.engines.protocol import Illegal, Mismatch
+from spectune.engines.parts import Illegal
+from spectune.engines.protocol import Mismatch
 from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.engines.sglang.referee import Referee, Verdict
 from spectune.engines.sglang.rules.table import RULES

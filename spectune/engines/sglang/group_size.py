@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from spectune.engines.protocol import Assignment, Illegal
+from spectune.engines.parts import Assignment, Illegal
 from spectune.engines.sglang.model_config import Model
 from spectune.engines.sglang.rules.sizes import gpus_each
 from spectune.engines.sglang.rules.state import State

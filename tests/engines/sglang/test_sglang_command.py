@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spectune.engines.protocol import Illegal, LaunchCommand
+from spectune.engines.parts import Illegal
+from spectune.engines.protocol import LaunchCommand
 from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.engines.sglang.arguments import captured_batch_sizes, to_argv
 from spectune.engines.sglang.interpreter import Interpreter

@@ -14,7 +14,8 @@ from spectune.cli.opening import Asked
 from spectune.cli.refereeing import preview_with_engine, referee_space
 from spectune.engines.cpu_reference import Runtime
 from spectune.engines.open import load_checked_space, open_engine
-from spectune.engines.protocol import Illegal, LaunchCommand
+from spectune.engines.parts import Illegal
+from spectune.engines.protocol import LaunchCommand
 from spectune.engines.sglang import referee
 from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.engines.sglang.agreement import Outcome, Question, ask, draw

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectune.engines.protocol import Illegal
+from spectune.engines.parts import Illegal
 from spectune.engines.sglang.model_config import Model
 from spectune.engines.sglang.options import Options
 from spectune.engines.sglang.rules import BY_NAME, DRAFT_TOKENS, RULES, STEPS, TOPK

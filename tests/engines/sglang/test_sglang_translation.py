@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from parsers import names_of, parser_of, versions
 
-from spectune.engines.protocol import Illegal
+from spectune.engines.parts import Illegal
 from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.engines.sglang.interpreter import Interpreter
 from spectune.engines.sglang.versions.overlap import VARIABLE

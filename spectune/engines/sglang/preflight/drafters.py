@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from spectune.engines.protocol import Illegal, Part
+from spectune.engines.parts import Illegal, Part
 from spectune.engines.sglang.model_folder import ModelReader
 from spectune.engines.sglang.preflight.checkpoint import Checkpoint
 from spectune.engines.sglang.preflight.context import MODEL_LENGTH

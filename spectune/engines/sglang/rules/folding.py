@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from spectune.engines.protocol import Assignment, Illegal, Part
+from spectune.engines.parts import Assignment, Illegal, Part
 from spectune.engines.sglang.model_config import Model
 from spectune.engines.sglang.rules import names as n
 from spectune.engines.sglang.rules.eagle import draft_token_bounds

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from spectune.engines.protocol import Illegal
+from spectune.engines.parts import Illegal
 from spectune.engines.sglang.options import SHIPPED_VERSION, Options
 from spectune.engines.sglang.versions.history import ALGORITHMS_SINCE, lacking, older_than
 from spectune.engines.sglang.versions.overlap import overlap_variable
