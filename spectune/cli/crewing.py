@@ -28,13 +28,18 @@ class Crew:
     workers: int
     options: Mapping[str, str | bool]
 
+    @property
+    def here(self) -> bool:
+        """Whether they run on this machine."""
+        return self.kind is ExecutorKind.LOCAL
+
     def executor(self, study: str, space: SearchSpace) -> Executor:
         """Return what starts them.
 
         Raises:
             SpectuneError: It cannot be used here.
         """
-        if self.kind is ExecutorKind.LOCAL:
+        if self.here:
             allowed = space.engine.parallel
             if self.workers > allowed and not space.engine.virtual:
                 raise SpectuneError(

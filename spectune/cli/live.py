@@ -43,7 +43,7 @@ class LiveTable:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._step = None
+        self._step = self._progress = None
         self._live.stop()
 
     def planned(self, progress: Progress) -> None:
@@ -67,9 +67,10 @@ class LiveTable:
         self._measured.append(level)
 
     def finished(self, record: TrialRecord) -> None:
-        """Complete the row."""
+        """Complete the row; a launch that was made elsewhere gets its own."""
         self._records.append(record)
-        self._step = None
+        if self._step is not None and self._step.trial == record.trial:
+            self._step = None
         if record.failure is not None:
             self.notes(f"launch {record.trial} failed: {record.failure.message}")
 
@@ -108,7 +109,7 @@ class LiveTable:
         if self._progress is not None:
             parts.append(left_words(self._progress, time.monotonic() - self._since))
         self._spinner.text = Text(" · ".join(part for part in parts if part), overflow="ellipsis", no_wrap=True)
-        return self._spinner if self._step is not None else Text("")
+        return self._spinner if parts else Text("")
 
 
 class Lines:
@@ -117,6 +118,7 @@ class Lines:
     def __init__(self, space: SearchSpace, console: Console) -> None:
         self._space, self._console = space, console
         self._progress: Progress | None = None
+        self._launched: int | None = None  # number of the last launch made here
 
     def __enter__(self) -> Self:
         return self
@@ -137,6 +139,7 @@ class Lines:
 
     def launching(self, step: Step) -> None:
         """Say what is launched, and why."""
+        self._launched = step.trial
         left = f" ({left_words(self._progress, 0.0)})" if self._progress else ""
         self._print(f"[{step.trial}] {name(self._space, step.candidate, step.role)}: {step.why}{left}")
 
@@ -151,9 +154,14 @@ class Lines:
         )
 
     def finished(self, record: TrialRecord) -> None:
-        """Say how a launch ended when it did not end well."""
+        """Say how a launch ended when it did not end well; of one that was made elsewhere its figures too."""
+        if record.trial != self._launched:
+            for level in record.levels:
+                self.measured(level)
         if record.status is not Status.OK:
             self._print(f"    {outcome(record)}")
+        if record.trial != self._launched and self._progress:
+            self._print(f"    {left_words(self._progress, 0.0)}")
 
     def notes(self, text: str) -> None:
         """Print it."""

@@ -10,15 +10,15 @@ from spectune.cli.crewing import Crew
 from spectune.cli.engines import provision
 from spectune.cli.opening import Asked, Shared
 from spectune.cli.searching import DONE, NO_ANSWER, carry_out, check_engine, ready_engine, what_works
-from spectune.cli.terminal import PROGRESS
+from spectune.cli.terminal import PROGRESS, print_json, print_line
 from spectune.engines.protocol import Engine
 from spectune.search import Book, Ended, Watcher, check_sampler, refuse_lender, run_study
 from spectune.search.folder import check_name
 from spectune.search.shared.book import SharedBook
+from spectune.search.shared.ended import ended_already
 from spectune.search.shared.following import Following
 from spectune.search.shared.joining import (
-    begin_shared,
-    join_search,
+    Comer,
     refuse_other_engine,
     refuse_other_space,
     space_here,
@@ -60,14 +60,9 @@ def search_shared(
         refuse_other_space(found, name, space)
     engine = ready_engine(space, torch_index=torch_index, hint=what_works(asked), has_begun=found is not None)
     with _working(name, shared.place) as worker:
-        if found is None:
-            told = begin_shared(
-                meeting, worker.folder, space, engine,
-                sampler=asked.sampler, takeover_s=shared.takeover_s, lender=lender,
-            )  # fmt: skip
-            found = meeting.require()
-        else:
-            told = join_search(meeting, found, worker.folder, space, engine, sampler=asked.sampler, lender=lender)
+        comer = Comer(worker.folder, space, engine, asked.sampler, lender, launches=crew is None or crew.here)
+        told = comer.begin(meeting, shared.takeover_s) if found is None else comer.join(meeting, found)
+        found = found or meeting.require()
         remark = refuse_other_engine(found, name, engine, allowed=shared.other_engine)
         _say([*told, f"the study {name} is shared through {meeting.address.shown}: `spectune worker {name}` joins it"])
         meeting.sign_on(worker, engine)
@@ -91,14 +86,16 @@ def run_worker(study: str, shared: Shared, *, space_file: str | None, torch_inde
     Raises:
         SpectuneError: There is no such study, a database that cannot be used, or an environment that cannot run it.
     """
-    meeting = Meeting.at(shared.storage, check_name(study))
+    meeting = Meeting.at(shared.storage, check_name(study), begins=False)
     found = meeting.require()
     check_sampler(found.sampler)
     with _working(study, shared.place) as worker:
+        beside = None if space_file is None else load_space(space_file)
+        if worker.fresh and (ended := ended_already(meeting, found, worker, beside)) is not None:
+            return _nothing_to_do(study, ended, as_json=as_json)
         asked = parse_space(found.resolved, worker.folder.resolved_file)
         if asked.engine.runtime is not None:
             provision(asked.engine.runtime, torch_index=torch_index)
-        beside = None if space_file is None else load_space(space_file)
         space, engine = space_here(found, worker.folder, beside)
         check_engine(space, engine)
         remark = refuse_other_engine(found, study, engine, allowed=shared.other_engine)
@@ -109,13 +106,24 @@ def run_worker(study: str, shared: Shared, *, space_file: str | None, torch_inde
         return DONE if done == NO_ANSWER else done  # the study has ended: whoever starts workers need not start another
 
 
+def _nothing_to_do(study: str, ended: Ended, *, as_json: bool) -> int:
+    if as_json:
+        print_json({"study": study, "launches": len(ended.records), "ended": ended.stop.reason})
+    else:
+        print_line(
+            f"the study {study} has ended after {len(ended.records)} launches: {ended.stop.reason}; `spectune search "
+            "SPACE --storage URL` brings a copy of it here"
+        )
+    return DONE
+
+
 @contextlib.contextmanager
 def _working(study: str, place: str) -> Iterator[Worker]:
     worker = Worker.of(study, place)
     try:
         yield worker
     finally:
-        worker.lock.release()
+        worker.leave()
 
 
 def _say(lines: Sequence[str]) -> None:

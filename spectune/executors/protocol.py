@@ -52,10 +52,10 @@ class WorkerSeen:
 
 
 class Executor(Protocol):
-    """Starts a number of equal workers once, and ends them."""
+    """Sees once that a number of equal workers is there, and ends them."""
 
     async def start(self, command: WorkerCommand, count: int, logs: Path) -> None:
-        """Start the workers, or put them into a queue.
+        """Start the workers, or put them into a queue; those that an earlier start has left behind count.
 
         Args:
             command: What each of them runs.

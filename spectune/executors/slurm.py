@@ -1,4 +1,4 @@
-"""Workers as the tasks of one Slurm job array, submitted through submitit."""
+"""Workers as the tasks of Slurm job arrays, submitted through submitit."""
 
 from __future__ import annotations
 
@@ -34,10 +34,13 @@ _STATES = {
     "STAGE_OUT": State.RUNNING, "RESIZING": State.RUNNING,
     "COMPLETED": State.DONE,
 }  # fmt: skip
+_LEAVING = {"COMPLETED", "COMPLETING", "SIGNALING", "STAGE_OUT"}
+Task = tuple[str, str]
+"""Number of a job array, and of a task in it."""
 
 
 class SlurmExecutor:
-    """Every worker is a task of a job array, on whatever node Slurm finds for it."""
+    """Every worker is a task of a job array, on whatever node Slurm finds for it; a killed search leaves them there."""
 
     def __init__(self, options: Mapping[str, str | bool], *, name: str, gpus: int = 0) -> None:
         """Check that jobs can be submitted from here.
@@ -59,35 +62,44 @@ class SlurmExecutor:
         wanted = {"gpus-per-node": str(gpus)} if gpus and not OF_GPUS & options.keys() else {}
         self._options, self._name = {**wanted, **options}, name
         self._submission: asyncio.Future[Submitted] | None = None
-        self._seen: list[WorkerSeen] = []
+        self._seen: dict[Task, WorkerSeen] = {}
         self._began = self._asked = time.monotonic()
 
     async def start(self, command: WorkerCommand, count: int, logs: Path) -> None:
-        """Submit the array; Slurm starts its tasks when it has room for them."""
+        """Submit as many as are missing; Slurm starts them when it has room for them.
+
+        Workers that a killed search has left behind go on by themselves: they are known by the name of their job and
+        the folder they were submitted from, and are followed like those that are submitted now.
+        """
         from spectune.executors.submission import submit
 
+        self._seen = await asyncio.to_thread(_left_behind, self._name, logs)
+        if (missing := count - len(self._seen)) <= 0:
+            return
         self._submission = asyncio.ensure_future(
-            asyncio.to_thread(submit, command, count, logs, self._options, name=self._name)
+            asyncio.to_thread(submit, command, missing, logs, self._options, name=self._name)
         )
         submitted = await asyncio.shield(self._submission)  # once it is on its way, only its answer says what to cancel
-        self._seen = [WorkerSeen(State.WAITING, "submitted", log) for log in submitted.logs]
+        for number, log in enumerate(submitted.logs):
+            self._seen[submitted.job, str(number)] = WorkerSeen(State.WAITING, "submitted", log)
 
     async def look(self) -> Sequence[WorkerSeen]:
         """Return how each worker is; as it was last seen while Slurm does not answer, or was asked a moment ago."""
         now = time.monotonic()
-        if self._submission is not None and now - self._asked > min(RARELY_S, (now - self._began) / 20):
+        if self._seen and now - self._asked > min(RARELY_S, (now - self._began) / 20):
             self._asked = now
-            job = (await self._submission).job
-            self._seen = await asyncio.to_thread(_look, job, self._seen)
-        return self._seen
+            self._seen = await asyncio.to_thread(_look, self._seen)
+        return list(self._seen.values())
 
     async def end(self) -> None:
-        """Cancel the array and wait until Slurm has ended all of it."""
-        if self._submission is None:
-            return
-        submitted = (await asyncio.wait([self._submission]))[0].pop()
-        if submitted.exception() is None:
-            await asyncio.to_thread(_cancel, submitted.result().job)
+        """Cancel all of them and wait until Slurm has ended them."""
+        jobs = {job for job, _ in self._seen}
+        if self._submission is not None:
+            submitted = (await asyncio.wait([self._submission]))[0].pop()
+            if submitted.exception() is None:
+                jobs.add(submitted.result().job)
+        if jobs:
+            await asyncio.to_thread(_cancel, sorted(jobs))
 
 
 def parse_options(given: Sequence[str]) -> dict[str, str | bool]:
@@ -109,13 +121,35 @@ def parse_options(given: Sequence[str]) -> dict[str, str | bool]:
     return options
 
 
-def _look(job: str, before: Sequence[WorkerSeen]) -> list[WorkerSeen]:
+def _left_behind(name: str, logs: Path) -> dict[Task, WorkerSeen]:
+    """Return the workers that an earlier start of the same search has in Slurm's queue or on its nodes.
+
+    Raises:
+        SpectuneError: Slurm does not say.
+    """
+    from spectune.executors.submission import log_of
+
+    asked = _run("squeue", "--noheader", "--array", "--me", f"--name={name}", "--format=%F|%K|%T|%Z")
+    if asked.returncode != 0:
+        said = asked.stderr.strip() or f"exit code {asked.returncode}"
+        raise SpectuneError(f"Slurm does not say which workers it has: {said}")
+    here, found = str(Path.cwd()), {}
+    for row in asked.stdout.splitlines():
+        job, number, state, folder = row.split("|", 3)
+        if folder == here and state in _STATES and state not in _LEAVING:
+            words = f"{state}, of an earlier start"
+            found[job, number] = WorkerSeen(_STATES[state], words, log_of(logs, job, number))
+    return found
+
+
+def _look(before: Mapping[Task, WorkerSeen]) -> dict[Task, WorkerSeen]:
     """Ask Slurm's queue, not its accounting: many clusters keep none."""
-    asked = _run("squeue", "--noheader", "--array", "--states=all", f"--jobs={job}", "--format=%K|%T|%r")
+    jobs = ",".join(sorted({job for job, _ in before}))
+    asked = _run("squeue", "--noheader", "--array", "--states=all", f"--jobs={jobs}", "--format=%F|%K|%T|%r")
     if asked.returncode != 0 and "Invalid job id" not in asked.stderr:
-        return list(before)
-    rows = dict(row.split("|", 1) for row in asked.stdout.splitlines())
-    return [_seen(rows.get(str(number)), seen) for number, seen in enumerate(before)]
+        return dict(before)
+    rows = {(job, number): row for job, number, row in (line.split("|", 2) for line in asked.stdout.splitlines())}
+    return {task: _seen(rows.get(task), seen) for task, seen in before.items()}
 
 
 def _seen(row: str | None, before: WorkerSeen) -> WorkerSeen:
@@ -126,16 +160,17 @@ def _seen(row: str | None, before: WorkerSeen) -> WorkerSeen:
     return WorkerSeen(_STATES.get(state, State.FAILED), words, before.log)
 
 
-def _cancel(job: str) -> None:
+def _cancel(jobs: Sequence[str]) -> None:
     deadline, told = time.monotonic() + PATIENCE_S, False
     while True:
-        told = told or _run("scancel", job).returncode == 0  # once: each time is a signal, and a second one means haste
-        asked = _run("squeue", "--noheader", "--array", f"--jobs={job}")
+        told = told or _run("scancel", *jobs).returncode == 0  # once: each is a signal, and a second one means haste
+        asked = _run("squeue", "--noheader", "--array", f"--jobs={','.join(jobs)}")
         if not asked.stdout.strip() and (asked.returncode == 0 or "Invalid job id" in asked.stderr):
             return
         if time.monotonic() > deadline:
             raise SpectuneError(
-                f"Slurm has not ended job {job}; see `squeue --jobs {job}`, end it with `scancel {job}`"
+                f"Slurm has not ended job {' '.join(jobs)}; see `squeue --jobs {','.join(jobs)}`, end it with "
+                f"`scancel {' '.join(jobs)}`"
             )
         time.sleep(POLL_S)
 

@@ -66,7 +66,12 @@ def submit(
         raise SpectuneError(f"Slurm does not take the job: {'; '.join(said)}") from None
     except OSError as error:
         raise SpectuneError(f"cannot write the batch script to {logs}: {error.strerror or error}") from None
-    return Submitted(job, tuple(array.folder / f"{job}_{task}_0_log.out" for task in range(count)))
+    return Submitted(job, tuple(log_of(array.folder, job, str(task)) for task in range(count)))
+
+
+def log_of(folder: Path, job: str, task: str) -> Path:
+    """Return where submitit lets a task of an array print to."""
+    return folder / f"{job}_{task}_0_log.out"
 
 
 class _CommandArray(SlurmExecutor):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from spectune.engines.protocol import Engine
 from spectune.errors import SpectuneError
@@ -14,7 +15,12 @@ from spectune.space import SearchSpace
 
 
 def open_study(
-    folder: StudyFolder, space: SearchSpace, engine: Engine, lender: StudyFolder | None = None
+    folder: StudyFolder,
+    space: SearchSpace,
+    engine: Engine,
+    lender: StudyFolder | None = None,
+    *,
+    launches: bool = True,
 ) -> Sequence[str]:
     """Begin the study, or make sure that the one in the folder is this one, whose space may have grown.
 
@@ -23,6 +29,7 @@ def open_study(
         space: Its search space.
         engine: What is launched.
         lender: An earlier study that it begins with.
+        launches: Whether launches are made on this machine, so that its fingerprint is the study's.
 
     Returns:
         What there is to say of it, in sentences.
@@ -32,16 +39,12 @@ def open_study(
     """
     belongings = dict(engine.belongings())
     if not folder.exists():
-        software = engine.software()
-        fingerprint = take_fingerprint(
-            engine.title, packages=software.packages, engine_sitecustomize=software.sitecustomize
-        )
         warm_start, resolved = None, space.resolved_yaml()
         if lender is not None:
             warm_start = lend(lender, space, engine)
             belongings[WARM_START] = warm_start.dumps()
             resolved = f"# {warm_start.words}\n{resolved}"
-        folder.begin(space.text, resolved, fingerprint.to_json(), belongings)
+        folder.begin(space.text, resolved, environment_of(engine) if launches else None, belongings)
         return [] if warm_start is None else [warm_start.words]
     refuse_another(folder, space)
     known = WarmStart.of(folder)
@@ -58,3 +61,11 @@ def open_study(
                 "give this one a name of its own with --study NAME"
             )
     return migrate(folder, space)
+
+
+def environment_of(engine: Engine) -> dict[str, Any]:
+    """Return what a study keeps of the machine that makes its launches."""
+    software = engine.software()
+    return take_fingerprint(
+        engine.title, packages=software.packages, engine_sitecustomize=software.sitecustomize
+    ).to_json()

@@ -181,7 +181,7 @@ def _own_folder(study: StudyFolder, engine: Engine) -> StudyFolder:
     """Return a folder for the launches, with the machine they are compared with and what their engine needs."""
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     own = StudyFolder(study.root / CHECKS / stamp)
-    files.write_json(own.root / "environment.json", study.environment())
+    own.keep_environment(study.environment())
     for name, text in engine.belongings().items():
         files.write_whole(own.root / name, text)
     return own

@@ -15,10 +15,12 @@ from spectune import files
 from spectune.errors import SpectuneError
 from spectune.machine import users_of
 from spectune.search.records import TrialRecord
-from spectune.search.steps import Role, Step
+from spectune.search.steps import DamagedRecord, Role, Step
 from spectune.space import SearchSpace, load_space
 
 STUDIES = Path("studies")
+REMEDY = "move its trial folder away and the same search command measures that launch again"
+ENVIRONMENT = "environment.json"
 LOCK = ".lock"  # held as long as a search runs the study
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -110,10 +112,20 @@ class StudyFolder:
         known = ", ".join(study.name for study in all_studies()) or "none yet"
         raise SpectuneError(f"there is no study {self.name} in {self.root.parent} (studies here: {known})")
 
-    def begin(self, space_text: str, resolved: str, environment: dict[str, Any], belongings: Mapping[str, str]) -> None:
-        """Write what a new study starts with; the space comes last, since it is what makes the folder a study."""
+    def begin(
+        self, space_text: str, resolved: str, environment: dict[str, Any] | None, belongings: Mapping[str, str]
+    ) -> None:
+        """Write what a new study starts with; the space comes last, since it is what makes the folder a study.
+
+        Args:
+            space_text: The space as it was given.
+            resolved: The space as understood.
+            environment: The machine; None where launches are made on others, of which nothing is known yet.
+            belongings: Files that the engine keeps with it, by name.
+        """
         files.write_whole(self.resolved_file, resolved)
-        files.write_json(self.root / "environment.json", environment)
+        if environment is not None:
+            self.keep_environment(environment)
         for name, text in belongings.items():
             files.write_whole(self.root / name, text)
         files.write_whole(self.space_file, space_text)
@@ -140,12 +152,16 @@ class StudyFolder:
             return None
 
     def environment(self) -> dict[str, Any]:
-        """Return the machine the study began on; nothing where its file is gone or damaged."""
+        """Return the machine the study began on; nothing where its file is not there yet, gone or damaged."""
         try:
-            environment = files.read_json(self.root / "environment.json")
+            environment = files.read_json(self.root / ENVIRONMENT)
         except SpectuneError:
             return {}
         return environment if isinstance(environment, dict) else {}
+
+    def keep_environment(self, environment: Mapping[str, Any]) -> None:
+        """Write down the machine that the study is made on."""
+        files.write_json(self.root / ENVIRONMENT, environment)
 
     def lock(self) -> FileLock:
         """Take the study for this process until it is released or ends.
@@ -198,7 +214,10 @@ class StudyFolder:
         """
         found: dict[int, tuple[Path, TrialRecord]] = {}
         for path in sorted((self.root / "trials").glob("[0-9]*/result.json")):
-            record = TrialRecord.from_json(files.read_json(path), str(path))
+            try:
+                record = TrialRecord.from_json(files.read_json(path), str(path))
+            except DamagedRecord as error:
+                raise SpectuneError(f"{error}; {REMEDY}") from None
             if record.trial in found:
                 raise SpectuneError(
                     f"{path} and {found[record.trial][0]} are both trial {record.trial}; move one of them away"

@@ -13,7 +13,7 @@ from spectune.engines.protocol import Effective, LaunchCommand, Mismatch
 from spectune.errors import SpectuneError
 from spectune.machine import Difference, Others
 from spectune.search.reached import Reached
-from spectune.search.steps import REMEDY, SCHEMA, Role, Step, check_schema, look_of
+from spectune.search.steps import SCHEMA, DamagedRecord, Role, Step, check_schema, look_of
 from spectune.serving import Failure, FailureClass
 from spectune.space import Candidate
 from spectune.typed_json import count_of, require_types, words_of
@@ -153,7 +153,8 @@ class TrialRecord:
         """Read the content of `result.json`.
 
         Raises:
-            SpectuneError: When it was written by a newer spectune, or lacks something.
+            SpectuneError: It was written by a newer spectune.
+            DamagedRecord: It lacks something.
         """
         check_schema(content, source)
         try:
@@ -195,9 +196,9 @@ class TrialRecord:
                 place=words_of(content.get("place", "")),
             )
         except SpectuneError as error:
-            raise SpectuneError(f"{source} is damaged: {error}; {REMEDY}") from None
+            raise DamagedRecord(f"{source} is damaged: {error}") from None
         except (KeyError, TypeError, ValueError, AttributeError, AssertionError) as error:
-            raise SpectuneError(f"{source} is damaged ({type(error).__name__}: {error}); {REMEDY}") from None
+            raise DamagedRecord(f"{source} is damaged ({type(error).__name__}: {error})") from None
 
 
 Launch = Step | TrialRecord

@@ -13,7 +13,10 @@ from spectune.typed_json import count_of, words_of
 
 SCHEMA = 1
 MOST_LOOKS = 1000
-REMEDY = "move its trial folder away and the same search command measures that launch again"
+
+
+class DamagedRecord(SpectuneError):
+    """What is written of a launch cannot be read; the way out depends on where it is kept."""
 
 
 class Role(StrEnum):
@@ -57,7 +60,8 @@ class Step:
         """Read what `to_json` wrote.
 
         Raises:
-            SpectuneError: It was written by a newer spectune, or lacks something.
+            SpectuneError: It was written by a newer spectune.
+            DamagedRecord: It lacks something.
         """
         check_schema(content, source)
         try:
@@ -65,7 +69,7 @@ class Step:
             place, look = words_of(content.get("place", "")), look_of(content.get("look", 1))
             return cls(number, role, candidate, words_of(content["why"]), place, look)
         except (KeyError, TypeError, ValueError) as error:
-            raise SpectuneError(f"{source} is damaged ({type(error).__name__}: {error})") from None
+            raise DamagedRecord(f"{source} is damaged ({type(error).__name__}: {error})") from None
 
 
 def look_of(value: Any) -> int:
@@ -83,10 +87,11 @@ def check_schema(content: Any, source: str) -> None:
     """Refuse a file that is not a record, or one of a newer spectune.
 
     Raises:
-        SpectuneError: Naming the file and the way out.
+        SpectuneError: It is a newer one.
+        DamagedRecord: It is none.
     """
     if not isinstance(content, Mapping) or not isinstance(content.get("schema"), int):
-        raise SpectuneError(f"{source} is not a spectune record (no schema number); {REMEDY}")
+        raise DamagedRecord(f"{source} is not a spectune record (no schema number)")
     if content["schema"] > SCHEMA:
         raise SpectuneError(
             f"{source} has schema {content['schema']}, this spectune reads up to {SCHEMA}; upgrade spectune to read it"

@@ -120,8 +120,8 @@ async def run_study(
                         remarks_on.launch(record, seen)
                         remarks_on.prompts(feed)
                 standing = await book.read()
-            remarks_on.elsewhere(standing.records)
             gauge.goes_on(standing)
+            remarks_on.elsewhere(standing.records)
             step = _next(standing, space, proposer, book.place)
     finally:
         held.close()

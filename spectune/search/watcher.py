@@ -30,7 +30,7 @@ class Watcher(Protocol):
         ...
 
     def finished(self, record: TrialRecord) -> None:
-        """The launch ended and its record is on disk."""
+        """A launch ended, here or where another worker made it, and its record is on disk."""
         ...
 
     def notes(self, text: str) -> None:

@@ -129,3 +129,34 @@ def test_slurms_own_words_tell_what_it_refuses(
         submit(tmp_path, partition="none-such")
     assert not capfd.readouterr().err
     assert not cluster.jobs()
+
+
+@pytest.mark.services
+def test_workers_of_a_killed_search_are_found_and_only_what_is_missing_is_added(
+    cluster: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later = {"begin": "now+1hour"}
+
+    async def run() -> tuple[Sequence[WorkerSeen], Sequence[WorkerSeen]]:
+        killed, another = SlurmExecutor(later, name="x"), SlurmExecutor(later, name="another")
+        await killed.start(COMMAND, 2, tmp_path / "logs")  # and is never heard of again
+        with monkeypatch.context() as elsewhere:
+            (tmp_path / "other").mkdir()
+            elsewhere.chdir(tmp_path / "other")
+            await another.start(COMMAND, 1, tmp_path / "other/logs")
+        again, enough = SlurmExecutor(later, name="x"), SlurmExecutor(later, name="x")
+        try:
+            await again.start(COMMAND, 3, tmp_path / "logs")
+            await enough.start(COMMAND, 2, tmp_path / "logs")
+            return await again.look(), await enough.look()
+        finally:
+            await again.end()
+            assert len(cluster.jobs()) == 1, "a search of another name, or folder, is left alone"
+            await another.end()
+
+    three, all_there = asyncio.run(run())
+    assert [worker.state for worker in three] == [State.WAITING] * 3
+    assert len({worker.log for worker in three}) == 3
+    assert {worker.log for worker in all_there} == {worker.log for worker in three}
+    assert len(list((tmp_path / "logs").glob("*_submission.sh"))) == 2
+    assert not cluster.jobs()

@@ -67,6 +67,12 @@ def test_a_search_by_workers_on_this_machine(tmp_path: Path) -> None:
     ran = spectune(*words, cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     assert "worker 2 of 2: exit code 0" in ran.stderr
+    told = ran.stderr.splitlines()
+    made = [at for at, line in enumerate(told) if line.strip().startswith("[")]
+    assert len(made) == 6
+    for at in made:
+        assert "tok/s a request" in told[at + 1], "the figures of what a worker has made"
+        assert any(("launches done" in line and "left" in line) or "nearly done" in line for line in told[at : at + 5])
     folders = [StudyFolder(tmp_path / "studies" / name) for name in ("sim", "sim.worker2", "sim.worker3")]
     first, *others = [folder.records() for folder in folders]
     assert [record.trial for record in first] == list(range(6))

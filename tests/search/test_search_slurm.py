@@ -31,6 +31,8 @@ def test_two_workers_make_a_study_and_its_answer(tmp_path: Path, postgresql: Pos
     assert [record.trial for record in records(tmp_path)] == list(range(6))
     assert StudyFolder(tmp_path / "studies/sim").summary_file.is_file()
     assert list((tmp_path / "studies/sim/export").glob("*.sh"))
+    machine = (tmp_path / "studies/sim.worker2/environment.json").read_bytes()
+    assert (tmp_path / "studies/sim/environment.json").read_bytes() == machine, "where launches were made, not from"
     folders = ["sim", "sim.worker2", "sim.worker3"]
     assert len({tuple(written(tmp_path, folder).items()) for folder in folders}) == 1
     assert not slurm.jobs()

@@ -64,8 +64,27 @@ def test_two_that_search_share_the_launches(tmp_path: Path) -> None:
         assert (tmp_path / folder / "reports/sim.html").exists()
         assert said(tmp_path / folder, "breakeven", "sim").returncode == 0
     again = said(tmp_path / "late", "worker", "sim", "--storage", storage, "--json")
-    assert json.loads(again.stdout)["study"] == "sim", "who comes late gets the answer too"
+    told = json.loads(again.stdout)
+    assert (again.returncode, told["study"], told["launches"]) == (0, "sim", 6)
+    assert list((tmp_path / "late").iterdir()) == [], "who comes late has nothing to keep"
+    in_words = said(tmp_path / "late", "worker", "sim", "--storage", storage).stdout
+    assert "the study sim has ended after 6 launches" in in_words
+    copy = said(tmp_path / "late", "search", "../sim.yaml", "--storage", storage)
+    assert copy.returncode == 0, "which is how to have the answer here"
     assert [record.trial for record in records(tmp_path / "late")] == list(range(6))
+
+
+def test_a_worker_makes_no_database(tmp_path: Path) -> None:
+    missing = said(tmp_path / "a", "worker", "sim", "--storage", f"sqlite:///{tmp_path}/shraed.db")
+    assert missing.returncode == 2
+    assert f"there is no database {tmp_path}/shraed.db" in missing.stderr
+    (tmp_path / "other.db").touch()
+    another = said(tmp_path / "a", "worker", "sim", "--storage", f"sqlite:///{tmp_path}/other.db")
+    assert another.returncode == 2
+    assert "there are no studies in" in another.stderr
+    assert (tmp_path / "other.db").stat().st_size == 0
+    assert sorted(tmp_path.iterdir()) == [tmp_path / "a", tmp_path / "other.db"]
+    assert list((tmp_path / "a").iterdir()) == []
 
 
 def test_kill_9_of_a_worker_costs_no_launch(tmp_path: Path) -> None:

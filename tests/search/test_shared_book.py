@@ -267,7 +267,36 @@ def test_a_trial_that_says_something_else_than_its_launch_is_damaged(
             "UPDATE trial_user_attributes SET value_json = json_set(value_json, ?, json(?)) WHERE key = ?",
             (path, value, key),
         )
-    with pytest.raises(SpectuneError, match="trial 0 of the shared study small is damaged"):
+    again = asyncio.run(set_aside(file))
+    assert again == "trial 0 of the shared study small is damaged"
+
+
+@pytest.mark.parametrize("value", ["{", "[1", '"\\'])
+def test_a_trial_that_cannot_even_be_read_is_set_aside(file: Path, value: str) -> None:
+    asyncio.run(Member(file, "a").make(step(0)))
+    with contextlib.closing(sqlite3.connect(file)) as database, database:
+        database.execute("UPDATE trial_user_attributes SET value_json = ? WHERE key = 'record'", (value,))
+    assert asyncio.run(set_aside(file)) == "trial 0 of the shared study small is damaged"
+
+
+async def set_aside(file: Path) -> str:
+    """Join a study with a damaged trial, make its launch again, and return what was said of the trial."""
+    b = Member(file, "b")
+    assert (await b.book.read()).records == ()
+    assert await b.make(step(0, place="b"))
+    assert [r.place for r in (await b.book.read()).records] == ["b"]
+    (told,) = b.told
+    assert told.endswith("; it is set aside, and its launch is made again")
+    return told.partition(" (")[0].partition(":")[0]
+
+
+def test_a_trial_of_a_newer_spectune_ends_the_worker(file: Path) -> None:
+    asyncio.run(Member(file, "a").make(step(0)))
+    with contextlib.closing(sqlite3.connect(file)) as database, database:
+        database.execute(
+            "UPDATE trial_user_attributes SET value_json = json_set(value_json, '$.schema', 99) WHERE key = 'record'"
+        )
+    with pytest.raises(SpectuneError, match="upgrade spectune"):
         asyncio.run(Member(file, "b").book.read())
 
 

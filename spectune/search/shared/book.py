@@ -56,6 +56,7 @@ class SharedBook:
         self._notes, self._remark = notes, remark
         self._claim: int | None = None  # number of the trial that holds the launch under way
         self._sent = False
+        self._told: set[int] = set()  # damaged trials
         self._known: set[int] = set()  # finished launches that whoever plans the next one knows of
 
     @property
@@ -143,6 +144,9 @@ class SharedBook:
         await self._line.call(partial(self._trials.complete, claim, record, self._mirror.attached(record)))
 
     def _follow(self, entries: list[Entry]) -> None:
+        for number in self._trials.damaged.keys() - self._told:
+            self._told.add(number)
+            self._notes(f"{self._trials.damaged[number]}; it is set aside, and its launch is made again")
         done = finished(entries)
         for number in self._mirror.follow(done.values()):
             self._notes(

@@ -12,10 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from spectune.errors import SpectuneError
 from spectune.search.book import Standing
 from spectune.search.records import TrialRecord
-from spectune.search.steps import Role, Step
+from spectune.search.steps import DamagedRecord, Role, Step
 from spectune.space import Candidate
 
 if TYPE_CHECKING:
@@ -54,35 +53,53 @@ class Entry:
     attached: Mapping[str, Any] | None = None
 
 
-def entry_of(trial: FrozenTrial, study: str) -> Entry | None:
-    """Return what a trial says; None where it is none of spectune's.
+def entry_of(trial: FrozenTrial, study: str) -> tuple[Entry | None, str]:
+    """Return what a trial says, None where it says nothing, and what is damaged of it, empty where nothing is.
+
+    A finished launch whose record is damaged is one that was given back: whoever comes first makes it again.
 
     Raises:
-        SpectuneError: It was written by a newer spectune, or is damaged.
+        SpectuneError: It was written by a newer spectune.
     """
     from optuna.trial import TrialState
 
     attributes = trial.user_attrs
     if STEP not in attributes:
-        return None
+        return None, ""
     source = f"trial {trial.number} of the shared study {study}"
+    try:
+        step = Step.from_json(attributes[STEP], source)
+    except DamagedRecord as error:
+        return None, str(error)
     done = trial.state is TrialState.COMPLETE and RECORD in attributes
-    step = Step.from_json(attributes[STEP], source)
-    record = TrialRecord.from_json(attributes[RECORD], source) if done else None
-    attached = attributes.get(ATTACHED) if done else None
-    if record is not None and (record.trial != step.trial or not isinstance(attached, Mapping)):
-        raise SpectuneError(f"{source} is damaged: it holds the record of launch {record.trial}, or no files of it")
-    return Entry(
+    record, attached, damage = None, None, ""
+    if done:
+        try:
+            record, attached = _made(attributes, step, source)
+        except DamagedRecord as error:
+            damage = str(error)
+    entry = Entry(
         number=trial.number,
         step=step,
         worker=str(attributes.get(WORKER, "")),
         open=not trial.state.is_finished(),
         beating=trial.state is TrialState.RUNNING,
         withdrawn=WITHDRAWN in attributes,
-        given_back=GIVEN_BACK in attributes,
+        given_back=GIVEN_BACK in attributes or bool(damage),
         record=record,
         attached=attached,
     )
+    return entry, damage
+
+
+def _made(attributes: Mapping[str, Any], step: Step, source: str) -> tuple[TrialRecord, Mapping[str, Any]]:
+    """Return what came of a launch, and the files of it."""
+    record, attached = TrialRecord.from_json(attributes[RECORD], source), attributes.get(ATTACHED)
+    if record.trial != step.trial:
+        raise DamagedRecord(f"{source} is damaged: it holds the record of launch {record.trial}, not {step.trial}")
+    if not isinstance(attached, Mapping):
+        raise DamagedRecord(f"{source} is damaged: it holds no files of its launch")
+    return record, attached
 
 
 def finished(entries: Iterable[Entry]) -> dict[int, Entry]:

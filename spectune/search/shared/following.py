@@ -76,8 +76,8 @@ class Following:
             now = await self._book.read()
             if now != standing:
                 standing, since = now, time.monotonic()
-                remarks.elsewhere(standing.records)
                 gauge.goes_on(standing)
+                remarks.elsewhere(standing.records)
                 stop = self._stop(standing, everywhere=True)
             elif stop is None and all(worker.state.ended for worker in seen):
                 stop = self._stop(standing, everywhere=False)

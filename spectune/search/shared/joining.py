@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from spectune import __version__, files
 from spectune.engines.protocol import Engine
 from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.errors import SpectuneError
-from spectune.machine import take_fingerprint
-from spectune.search.beginning import open_study
+from spectune.search.beginning import environment_of, open_study
 from spectune.search.checking import study_engine, with_prompts
 from spectune.search.folder import StudyFolder
 from spectune.search.migration import changes
@@ -63,74 +62,77 @@ def refuse_other_engine(found: Description, name: str, engine: Engine, *, allowe
     return f"made with {said}"
 
 
-def begin_shared(
-    meeting: Meeting,
-    folder: StudyFolder,
-    space: SearchSpace,
-    engine: Engine,
-    *,
-    sampler: str,
-    takeover_s: float,
-    lender: StudyFolder | None,
-) -> list[str]:
-    """Begin a shared study from its folder here, whose launches are shared too where there are some.
+@dataclass(frozen=True)
+class Comer:
+    """A search that comes to a shared study: it begins it, or joins it with the command that could have begun it.
 
-    Returns:
-        What there is to say of it, in sentences.
-
-    Raises:
-        SpectuneError: The folder holds another study, or another search has begun another one meanwhile.
+    Attributes:
+        folder: Its own, here.
+        space: What it asks.
+        engine: What it has.
+        sampler: What proposes candidates.
+        lender: The earlier study it would begin with.
+        launches: Whether it makes launches here; otherwise it starts workers elsewhere.
     """
-    told = list(open_study(folder, space, engine, lender))
-    belongings = dict(engine.belongings())
-    warm_start = folder.belonging(WARM_START)
-    if warm_start is not None:
-        belongings[WARM_START] = warm_start
-    resolved = folder.resolved_file.read_text(encoding="utf-8")
-    mine = Description(
-        space=space.text, resolved=resolved, beside=str(space.path.resolve().parent), belongings=belongings,
-        engine=engine.title, sampler=sampler, takeover_s=max(2, round(takeover_s)),
-    )  # fmt: skip
-    held = begin(meeting.storage, meeting.address, meeting.name, space, mine)
-    if held != mine:
-        refuse_other_space(held, meeting.name, space)
-    return told
 
+    folder: StudyFolder
+    space: SearchSpace
+    engine: Engine
+    sampler: str
+    lender: StudyFolder | None
+    launches: bool
 
-def join_search(
-    meeting: Meeting,
-    found: Description,
-    folder: StudyFolder,
-    space: SearchSpace,
-    engine: Engine,
-    *,
-    sampler: str,
-    lender: StudyFolder | None,
-) -> list[str]:
-    """Join a study with the command that could have begun it.
+    def begin(self, meeting: Meeting, takeover_s: float) -> list[str]:
+        """Begin the study from the folder here, whose launches are shared too where there are some.
 
-    Returns:
-        What there is to say of it, in sentences.
+        Returns:
+            What there is to say of it, in sentences.
 
-    Raises:
-        SpectuneError: It asks something else, or its folder here holds another study.
-    """
-    if sampler != found.sampler:
-        raise SpectuneError(
-            f"the shared study {meeting.name} was begun with --sampler {found.sampler}, so {sampler} cannot join it"
-        )
-    told = take_up(found, folder, engine)
-    lent = WarmStart.of(folder)
-    if lender is not None and (lent is None or lent.study != lender.name):
-        began = "without one" if lent is None else f"from {lent.study}"
-        raise SpectuneError(f"--warm-start {lender.name}: the shared study {meeting.name} has begun, {began}")
-    theirs = parse_space(found.resolved, Path(meeting.name))
-    if theirs.budget != space.budget:
-        remarks = [line for line in found.resolved.splitlines() if line.startswith("#")]
-        resolved = "\n".join([*remarks, space.resolved_yaml()])
-        change(meeting.storage, meeting.address, meeting.name, replace(found, resolved=resolved))
-        told.append("the budget of the shared study is the one given now, also for workers that join from here on")
-    return told
+        Raises:
+            SpectuneError: The folder holds another study, or another search has begun another one meanwhile.
+        """
+        folder, space, engine = self.folder, self.space, self.engine
+        told = list(open_study(folder, space, engine, self.lender, launches=self.launches))
+        belongings = dict(engine.belongings())
+        warm_start = folder.belonging(WARM_START)
+        if warm_start is not None:
+            belongings[WARM_START] = warm_start
+        resolved = folder.resolved_file.read_text(encoding="utf-8")
+        mine = Description(
+            space=space.text, resolved=resolved, beside=str(space.path.resolve().parent), belongings=belongings,
+            engine=engine.title, sampler=self.sampler, takeover_s=max(2, round(takeover_s)),
+        )  # fmt: skip
+        held = begin(meeting.storage, meeting.address, meeting.name, space, mine)
+        if held != mine:
+            refuse_other_space(held, meeting.name, space)
+        return told
+
+    def join(self, meeting: Meeting, found: Description) -> list[str]:
+        """Join the study that is there.
+
+        Returns:
+            What there is to say of it, in sentences.
+
+        Raises:
+            SpectuneError: It asks something else, or its folder here holds another study.
+        """
+        if self.sampler != found.sampler:
+            raise SpectuneError(
+                f"the shared study {meeting.name} was begun with --sampler {found.sampler}, so {self.sampler} cannot "
+                "join it"
+            )
+        told = take_up(found, self.folder, self.engine, launches=self.launches)
+        lent = WarmStart.of(self.folder)
+        if self.lender is not None and (lent is None or lent.study != self.lender.name):
+            began = "without one" if lent is None else f"from {lent.study}"
+            raise SpectuneError(f"--warm-start {self.lender.name}: the shared study {meeting.name} has begun, {began}")
+        theirs = parse_space(found.resolved, Path(meeting.name))
+        if theirs.budget != self.space.budget:
+            remarks = [line for line in found.resolved.splitlines() if line.startswith("#")]
+            resolved = "\n".join([*remarks, self.space.resolved_yaml()])
+            change(meeting.storage, meeting.address, meeting.name, replace(found, resolved=resolved))
+            told.append("the budget of the shared study is the one given now, also for workers that join from here on")
+        return told
 
 
 def space_here(found: Description, folder: StudyFolder, beside: SearchSpace | None) -> tuple[SearchSpace, SGLangEngine]:
@@ -156,8 +158,8 @@ def space_here(found: Description, folder: StudyFolder, beside: SearchSpace | No
     return space, study_engine(folder, space)
 
 
-def take_up(found: Description, folder: StudyFolder, engine: Engine) -> list[str]:
-    """Make a worker's folder a copy of the shared study's beginning, with this machine's fingerprint.
+def take_up(found: Description, folder: StudyFolder, engine: Engine, *, launches: bool = True) -> list[str]:
+    """Make a folder a copy of the shared study's beginning, with this machine's fingerprint if it makes launches.
 
     Raises:
         SpectuneError: There is another study in it.
@@ -171,11 +173,9 @@ def take_up(found: Description, folder: StudyFolder, engine: Engine) -> list[str
                 "or work in another folder"
             )
     else:
-        software = engine.software()
-        fingerprint = take_fingerprint(
-            engine.title, packages=software.packages, engine_sitecustomize=software.sitecustomize
-        )
-        folder.begin(found.space, found.resolved, fingerprint.to_json(), found.belongings)
+        folder.begin(found.space, found.resolved, environment_of(engine) if launches else None, found.belongings)
+    if launches and not folder.environment():  # it was only followed from here until now
+        folder.keep_environment(environment_of(engine))
     if found.spectune != __version__:
         return [f"the study was begun by spectune {found.spectune}, and this is {__version__}"]
     return []

@@ -10,7 +10,7 @@ from spectune import __version__
 from spectune.engines.protocol import Engine
 from spectune.errors import SpectuneError
 from spectune.search.shared.description import Description, asked, find, names
-from spectune.search.shared.storage import Address, open_storage
+from spectune.search.shared.storage import BEGIN_IT, Address, open_storage
 from spectune.search.shared.trials import SharedTrials
 from spectune.search.shared.worker import Worker
 from spectune.space import SearchSpace
@@ -34,14 +34,19 @@ class Meeting:
     name: str
 
     @classmethod
-    def at(cls, url: str, name: str) -> Meeting:
+    def at(cls, url: str, name: str, *, begins: bool = True) -> Meeting:
         """Connect.
+
+        Args:
+            url: Of the database.
+            name: Of the study.
+            begins: Whether it may begin here, in a database that is made for it.
 
         Raises:
             SpectuneError: The URL is wrong, or the database cannot be used.
         """
         address = Address.of(url)
-        return cls(address, open_storage(address), name)
+        return cls(address, open_storage(address, begins=begins), name)
 
     def described(self) -> Description | None:
         """Return what the study says of itself; None where it has not begun."""
@@ -82,7 +87,6 @@ class Meeting:
         if found is None:
             known = ", ".join(names(self.storage, self.address)) or "none yet"
             raise SpectuneError(
-                f"there is no study {self.name} in {self.address.shown} (studies there: {known}); "
-                "`spectune search SPACE --storage URL` begins one"
+                f"there is no study {self.name} in {self.address.shown} (studies there: {known}); {BEGIN_IT}"
             )
         return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import orjson
 from spectune import files
 from spectune.errors import SpectuneError
 from spectune.search.canary import FILE as CANARY_FILE
-from spectune.search.folder import StudyFolder
+from spectune.search.folder import ENVIRONMENT, StudyFolder
 from spectune.search.records import TrialRecord
 from spectune.search.shared.entries import Entry
 
@@ -43,14 +44,18 @@ class Mirror:
         return self._kept[record.trial]
 
     def attached(self, record: TrialRecord) -> dict[str, Any]:
-        """Return the files of a launch that other workers need: the answers later ones are compared with."""
-        if record.candidate.speculative or record.failure is not None:
-            return {}
-        path = self._folder.trial_folder(record.trial, record.role) / CANARY_FILE
-        try:
-            return {CANARY_FILE: files.read_json(path)}
-        except SpectuneError:
-            return {}
+        """Return the files of a launch that others need: its answers, and the first one's machine.
+
+        Later launches are compared with the answers. The machine is for whoever follows a study without launches.
+        """
+        found: dict[str, Any] = {}
+        if record.trial == 0 and (environment := self._folder.environment()):
+            found[ENVIRONMENT] = environment
+        if not record.candidate.speculative and record.failure is None:
+            with contextlib.suppress(SpectuneError):
+                path = self._folder.trial_folder(record.trial, record.role) / CANARY_FILE
+                found[CANARY_FILE] = files.read_json(path)
+        return found
 
     def follow(self, counted: Iterable[Entry]) -> list[int]:
         """Bring the folder up to the launches that count; returns the numbers of those here that do not."""
@@ -74,6 +79,8 @@ class Mirror:
         for name, content in attached.items():
             if name == CANARY_FILE:  # never a name that others chose
                 files.write_json(folder / name, content)
+            elif name == ENVIRONMENT and not self._folder.environment() and isinstance(content, dict):
+                self._folder.keep_environment(content)
         self._folder.write_result(record)
 
     def _set_aside(self, record: TrialRecord) -> None:

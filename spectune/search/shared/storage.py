@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sqlalchemy import URL
 
 POSTGRESQL_DRIVERS = ("psycopg", "psycopg2")
+BEGIN_IT = "`spectune search SPACE --storage URL` begins a study there"
 EXAMPLES = "postgresql://USER@HOST/DATABASE, or sqlite:///FILE for several workers on one machine"
 
 # A machine that is cut off has to notice: no answer for 20 s ends a connection, and what a frozen process holds locked
@@ -83,22 +84,39 @@ class Address:
         shown = url.set(drivername=backend, query={}).render_as_string(hide_password=True)
         return cls(url.render_as_string(hide_password=False), shown, _secrets(url), connection)
 
+    @property
+    def file(self) -> Path | None:
+        """Where an SQLite database lies; None for a server's."""
+        from sqlalchemy import make_url
+
+        url = make_url(self.url)
+        if url.get_backend_name() != "sqlite":
+            return None
+        return Path(str(url.database).removeprefix("file:"))
+
     def complaint(self, error: BaseException) -> str:
         """Return what the driver said, without secrets."""
         return str(blotted(reason(error), self.secrets))
 
 
-def open_storage(address: Address) -> RDBStorage:
-    """Connect, and make Optuna's tables where there are none.
+def open_storage(address: Address, *, begins: bool = True) -> RDBStorage:
+    """Connect.
+
+    Args:
+        address: Where it is.
+        begins: Whether a study may begin in it, so that a database and Optuna's tables are made where there are none.
 
     Raises:
-        SpectuneError: It cannot be reached, or its tables are not those of the Optuna that is installed.
+        SpectuneError: It cannot be reached, its tables are not those of the Optuna that is installed, or there are none
+            and nothing begins.
     """
     import optuna
     from optuna.storages import RDBStorage
     from sqlalchemy.exc import SAWarning
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
+    if not begins:
+        _require_tables(address)
     url = address.url.replace("{", "{{").replace("}", "}}")  # Optuna takes it for a template
     for attempt in range(_OPENINGS):
         try:
@@ -114,6 +132,22 @@ def open_storage(address: Address) -> RDBStorage:
                 continue
             raise SpectuneError(f"cannot use the storage {address.shown}: {address.complaint(error)}") from None
     raise AssertionError("the last try returns or raises")
+
+
+def _require_tables(address: Address) -> None:
+    from sqlalchemy import create_engine, inspect
+
+    if address.file is not None and not address.file.is_file():  # connecting would make it
+        raise SpectuneError(f"there is no database {address.file}; {BEGIN_IT}")
+    engine = create_engine(address.url, connect_args=dict(address.connection))
+    try:
+        there = inspect(engine).has_table("studies")
+    except Exception as error:  # noqa: BLE001 (a driver raises whatever it likes)
+        raise SpectuneError(f"cannot use the storage {address.shown}: {address.complaint(error)}") from None
+    finally:
+        engine.dispose()
+    if not there:
+        raise SpectuneError(f"there are no studies in {address.shown}; {BEGIN_IT}")
 
 
 def _driver(url: URL) -> str:

@@ -6,8 +6,9 @@ Nothing here waits for a database that is away: whoever calls does (`line.py`), 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -61,6 +62,8 @@ class SharedTrials:
         self._study = optuna.load_study(study_name=name, storage=self._storage)
         self._id = self._storage.get_study_id_from_name(name)
         self._ended: dict[int, Entry | None] = {}
+        self.damaged: dict[int, str] = {}
+        """What is damaged, by the trial's number, as far as the trials were read."""
 
     @property
     def study(self) -> str:
@@ -69,7 +72,7 @@ class SharedTrials:
 
     def entries(self) -> list[Entry]:
         """Return all trials of ours; claims whose heartbeat nobody recorded yet are seen to have one from now on."""
-        found = [self._entry(trial) for trial in self._storage.get_all_trials(self._id, deepcopy=False)]
+        found = [self._entry(trial) for trial in self._trials()]
         known = [entry for entry in found if entry is not None]
         for entry in known:
             if entry.open and not entry.beating:
@@ -170,9 +173,27 @@ class SharedTrials:
             self._storage.set_trial_user_attr(self._trial_id(number), WITHDRAWN, True)
         self.abandon(number)
 
+    def _trials(self) -> list[FrozenTrial]:
+        """Return all trials that can be read; Optuna reads all or none."""
+        try:
+            return self._storage.get_all_trials(self._id, deepcopy=False)
+        except ValueError:  # what one of them holds is not even JSON
+            return list(self._one_by_one())
+
+    def _one_by_one(self) -> Iterator[FrozenTrial]:
+        for number in itertools.count():
+            try:
+                yield self._rdb.get_trial(self._trial_id(number))
+            except KeyError:  # there are no more
+                return
+            except ValueError as error:
+                self.damaged[number] = f"trial {number} of the shared study {self._name} is damaged ({error})"
+
     def _entry(self, trial: FrozenTrial) -> Entry | None:
         if trial.number not in self._ended:
-            entry = entry_of(trial, self._name)
+            entry, damage = entry_of(trial, self._name)
+            if damage:
+                self.damaged[trial.number] = damage
             if not trial.state.is_finished():
                 return entry
             self._ended[trial.number] = entry

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import platform
 import re
 import secrets
+import shutil
 from dataclasses import dataclass
 
 from filelock import FileLock
@@ -32,6 +34,7 @@ class Worker:
         name: No other worker has it at the same time; the same folder on the same machine gives the same one, so that
             a worker that starts again knows what it left behind.
         place: Where its launches are made.
+        fresh: Whether the folder was made for it.
     """
 
     study: str
@@ -39,6 +42,7 @@ class Worker:
     lock: FileLock
     name: str
     place: str
+    fresh: bool = False
 
     @classmethod
     def of(cls, study: str, place: str = "") -> Worker:
@@ -57,15 +61,24 @@ class Worker:
             folder = StudyFolder.named(study if number == 1 else f"{study}.worker{number}")
             if number > 1 and folder.exists() and shared_study(folder) != study:
                 continue
+            fresh = not folder.root.exists()
             lock = folder.try_lock()
             if lock is not None:
-                return cls(study, folder, lock, _name(folder, study), place or here())
+                return cls(study, folder, lock, _name(folder, study), place or here(), fresh)
         raise SpectuneError(f"{MOST_WORKERS} workers of the study {study} run here; start more in another folder")
 
     def keep(self) -> None:
         """Write down in the folder whose it is: from now on nobody goes on with it alone."""
         content = {"schema": SCHEMA, "study": self.study, "host": platform.node(), "worker": self.name}
         files.write_json(self.folder.root / WORKER_FILE, content)
+
+    def leave(self) -> None:
+        """Give the folder free; one that was made for a study which was never taken up goes with it."""
+        if self.fresh and not self.folder.exists():
+            shutil.rmtree(self.folder.root, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                self.folder.root.parent.rmdir()  # unless there are other studies
+        self.lock.release()
 
 
 def shared_study(folder: StudyFolder) -> str | None:
