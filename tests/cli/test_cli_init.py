@@ -122,10 +122,7 @@ def test_a_model_with_mla_gets_the_backends_that_serve_it(
     assert ("trtllm_mla is SGLang's own choice on b200, with pages of 64 tokens; chains only" in written) == bool(
         chains_only
     )
-    program = Path(sys.executable).with_name("spectune")
-    preview = subprocess.run(
-        [program, "search", "kimi.yaml", "--dry-run"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    preview = spectune("search", "kimi.yaml", "--dry-run", cwd=tmp_path)
     assert preview.returncode == 0, preview.stderr
 
 
