@@ -39,8 +39,9 @@ _TEXT_TOKEN_NEIGHBOURS = {
     "distribution",
     "usage",
 }
-_URL_PASSWORD = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/\s:@]*:[^/\s@]+@")
-_KNOWN_TOKEN = re.compile(r"\b(hf_[A-Za-z0-9]{20,}|sk-[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{20,})")
+# Of a web address the name alone is often a token: https://TOKEN@host.
+_URL_PASSWORD = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/\s:@]*:[^/\s@]+@|https?://[^/\s@]+@", re.IGNORECASE)
+_KNOWN_TOKEN = re.compile(r"\b(hf_[A-Za-z0-9]{16,}|sk-[A-Za-z0-9_-]{16,}|gh[pousr]_[A-Za-z0-9]{16,})")
 
 
 def secret_name(name: str) -> bool:

@@ -47,9 +47,11 @@ def test_variables_are_known_by_name_or_value() -> None:
         "HF_TOKEN": "short",
         "SOME_KEY": "long-enough",
         "MIRROR": "https://me:0pen@host",
+        "WHEELS": "https://aToken0fMine@host/simple",
+        "DATABASE": "postgresql://me@host/studies",
         "NCCL_ALGO": "Ring-and-more",
     }
-    assert secret_variables(env) == {"long-enough", "https://me:0pen@host"}
+    assert secret_variables(env) == {"long-enough", "https://me:0pen@host", "https://aToken0fMine@host/simple"}
     assert hides_secret("tokenizer-path", [f"https://{BLOT}@host"]), "what was blotted out once is never exported"
 
 
