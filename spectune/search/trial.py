@@ -159,7 +159,7 @@ class Trial:
         assert self._folder is not None, "a process tree needs a folder for its log"
         notes, parallel = self._watcher.notes, self._space.engine.parallel
         taken = await room_for_launch(self._room, self._occasion.folder, engine, parallel, notes)
-        with taken as room, reserve_ports(port, self._occasion.folder.name) as ports:
+        with taken as room, reserve_ports(port, study=StudyFolder(self._occasion.folder).name) as ports:
             command = engine.command(
                 candidate, host=address.host, port=ports.http, nccl_port=ports.nccl, api_key=address.api_key
             )

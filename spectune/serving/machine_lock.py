@@ -47,16 +47,17 @@ class Holder:
 class MachineLock:
     """One lock, held until `release`, or the end of this object or process."""
 
-    def __init__(self, path: Path, descriptor: int) -> None:
+    def __init__(self, path: Path, descriptor: int, *, file_stays: bool) -> None:
         """Use `try_lock`."""
-        self._path, self._descriptor = path, descriptor
+        self._path, self._descriptor, self._file_stays = path, descriptor, file_stays
 
     def release(self) -> None:
-        """Give it back, and leave no file; doing it twice is harmless."""
+        """Give it back, and leave no file unless that is to stay; doing it twice is harmless."""
         if self._descriptor < 0:
             return
-        with contextlib.suppress(OSError):  # made by another user, whose spectune was killed
-            self._path.unlink()
+        if not self._file_stays:
+            with contextlib.suppress(OSError):  # made by another user, whose spectune was killed
+                self._path.unlink()
         os.close(self._descriptor)
         self._descriptor = -1
 
@@ -83,13 +84,14 @@ def lock_folder() -> Path:
     return Path("/tmp/spectune-locks")  # noqa: S108 (it is checked before it is used)
 
 
-def try_lock(name: str, study: str, folder: Path | None = None) -> MachineLock | None:
+def try_lock(name: str, study: str, folder: Path | None = None, *, file_stays: bool = False) -> MachineLock | None:
     """Take a lock for this process; None if somebody has it.
 
     Args:
         name: What is locked.
         study: Told to whoever else wants it.
         folder: Where the locks are, `lock_folder()` unless said otherwise; it must be local to this machine.
+        file_stays: Whether its file outlives it, which then tells when it was taken last.
 
     Raises:
         SpectuneError: There can be no locks in that folder.
@@ -106,12 +108,20 @@ def try_lock(name: str, study: str, folder: Path | None = None) -> MachineLock |
             f"cannot lock {path}: {error.strerror or error}. Make {path.parent} a folder that everybody may write to "
             f"(chmod 1777), or name another, the same for all users, in {FOLDER_VARIABLE}"
         ) from None
-    return None if descriptor is None else MachineLock(path, descriptor)
+    return None if descriptor is None else MachineLock(path, descriptor, file_stays=file_stays)
 
 
 def holder_of(name: str, folder: Path | None = None) -> Holder:
     """Return who took a lock last, which somebody else has now."""
     return _read(_path(name, folder or lock_folder()))
+
+
+def last_taken_s(name: str, folder: Path | None = None) -> float:
+    """Return when a lock whose file stays was taken last, in seconds of the epoch; 0 where it never was."""
+    try:
+        return _path(name, folder or lock_folder()).lstat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def held_locks(folder: Path | None = None) -> dict[str, Holder]:

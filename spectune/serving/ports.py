@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -14,8 +12,8 @@ from typing import Self
 import psutil
 
 from spectune.errors import SpectuneError
-from spectune.serving import machine_lock
-from spectune.serving.machine_lock import MachineLock
+from spectune.serving.machine_lock import MachineLock, last_taken_s, lock_folder, try_lock
+from spectune.serving.machine_lock import holder_of as holder_of_lock
 
 FIRST_PORT, LAST_PORT = 20_000, 32_300  # below Linux's default ephemeral range (32768-60999)
 SPACING = 300  # SGLang derives further ports up to 239 above its HTTP port
@@ -57,36 +55,34 @@ class PortBlock:
         self.release()
 
 
-def reserve_ports(wanted: int | None = None, study: str = "", folder: Path | None = None) -> PortBlock:
-    """Reserve a block of ports for one launch; no spectune of this machine gets it meanwhile, whoever runs it.
+def reserve_ports(wanted: int | None = None, *, study: str = "", folder: Path | None = None) -> PortBlock:
+    """Reserve a block of ports for one launch.
 
-    Without `wanted` it is the free block whose last use by this user is longest ago, so that a socket which lingers
-    from the previous launch never matters.
+    Without `wanted` it is the free block whose last use is longest ago, so that a socket which lingers from the
+    previous launch never matters.
 
     Args:
         wanted: The HTTP port the user insists on.
-        study: What for, told to whoever else wants it.
-        folder: Of the locks and of the times of last use; the machine's locks, and a folder of this user's, by default.
+        study: What for, told to whoever else wants the block.
+        folder: Of the locks, one for each block.
 
     Raises:
         PortHeldError: The wanted port, or every block, is taken.
+        SpectuneError: There can be no locks in that folder.
     """
-    used = folder or Path(tempfile.gettempdir(), f"spectune-ports-{os.getuid()}")
-    used.mkdir(mode=0o700, parents=True, exist_ok=True)
     if wanted is not None:
         return _reserve_wanted(wanted, study, folder)
-    for http in sorted(blocks(), key=lambda port: _last_used(used, port)):
-        lock = machine_lock.try_lock(_lock_name(http), study, folder)
+    for http in sorted(blocks(), key=lambda port: last_taken_s(_lock_name(port), folder)):
+        lock = _try_lock(http, study, folder)
         if lock is None:
             continue
         if _first_held(http) is None:
-            _used_now(used, http)
             return PortBlock(http, lock)
         lock.release()
     raise PortHeldError(
         f"no block of ports is free between {FIRST_PORT} and {LAST_PORT}: all are in use or reserved by other "
-        f"spectune runs (locks in {folder or machine_lock.lock_folder()}). End what holds them, or name a free port "
-        "for the engine."
+        f"spectune runs (lock files in {folder or lock_folder()}). End what holds them, or name a free port for the "
+        "engine."
     )
 
 
@@ -121,7 +117,7 @@ def holder_of(port: int) -> str:
 def _reserve_wanted(wanted: int, study: str, folder: Path | None) -> PortBlock:
     if not 1024 <= wanted <= 65_535 - DERIVED_OFFSETS.stop:
         raise PortHeldError(f"port must be between 1024 and {65_535 - DERIVED_OFFSETS.stop}, but got {wanted}")
-    lock = machine_lock.try_lock(_lock_name(wanted), study, folder)
+    lock = _try_lock(wanted, study, folder)
     held = _first_held(wanted)
     if lock is not None and held is None:
         return PortBlock(wanted, lock)
@@ -134,26 +130,17 @@ def _reserve_wanted(wanted: int, study: str, folder: Path | None) -> PortBlock:
             "and spectune picks a free one."
         )
     raise PortHeldError(
-        f"port {wanted} is reserved by {machine_lock.holder_of(_lock_name(wanted), folder)}. Wait for it to end, name "
-        "another port, or name none and spectune picks a free one."
+        f"port {wanted} is reserved by {holder_of_lock(_lock_name(wanted), folder)}. Wait for it to end, name another "
+        "port, or name none and spectune picks a free one."
     )
+
+
+def _try_lock(http: int, study: str, folder: Path | None) -> MachineLock | None:
+    return try_lock(_lock_name(http), study, folder, file_stays=True)
 
 
 def _lock_name(http: int) -> str:
     return f"port-{http}"
-
-
-def _used_now(folder: Path, http: int) -> None:
-    """Write down the time, by which blocks rotate."""
-    with contextlib.suppress(OSError):  # a full disk keeps nobody from a launch
-        (folder / f"{http}.used").touch()
-
-
-def _last_used(folder: Path, http: int) -> float:
-    try:
-        return (folder / f"{http}.used").stat().st_mtime
-    except OSError:
-        return 0.0
 
 
 def _first_held(http: int) -> int | None:

@@ -4,13 +4,13 @@ import os
 import socket
 import subprocess
 import sys
-import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from spectune.serving import PortHeldError, reserve_ports
+from spectune.serving.machine_lock import FOLDER_VARIABLE
 from spectune.serving.ports import FIRST_PORT, LAST_PORT, SPACING
 
 
@@ -29,20 +29,23 @@ def test_blocks_are_disjoint_and_rotate(tmp_path: Path) -> None:
     assert third.http + SPACING < 32_768
 
 
-def test_another_process_does_not_get_the_same_block(tmp_path: Path) -> None:
-    code = "import sys; from pathlib import Path; from spectune.serving import reserve_ports as r; "
-    code += "block = r(folder=Path(sys.argv[1])); print(block.http, flush=True); sys.stdin.read()"
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    argv = [sys.executable, "-c", code, str(tmp_path)]
+def test_another_process_does_not_get_the_same_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does one whose temporary files lie elsewhere, as those of every Slurm job may."""
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "locks"))
+    code = "import sys; from spectune.serving import reserve_ports; "
+    code += "block = reserve_ports(study='theirs'); print(block.http, flush=True); sys.stdin.read()"
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "TMPDIR": str(tmp_path)}
+    argv = [sys.executable, "-c", code]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env) as other:
         assert other.stdout is not None
         theirs = int(other.stdout.readline())
-        with reserve_ports(folder=tmp_path) as ours:
+        with reserve_ports() as ours:
             assert ours.http != theirs
-        with pytest.raises(PortHeldError, match=f"port {theirs} is reserved by spectune \\(pid {other.pid}\\)"):
-            reserve_ports(theirs, folder=tmp_path)
+        who = rf"{theirs} is reserved by spectune \(pid {other.pid}\) for the study theirs"
+        with pytest.raises(PortHeldError, match=who):
+            reserve_ports(theirs)
         other.kill()
-    with reserve_ports(theirs, folder=tmp_path) as ours:
+    with reserve_ports(theirs) as ours:
         assert ours.http == theirs, "a lock ends with its process"
 
 
@@ -51,10 +54,10 @@ def test_a_block_with_a_taken_port_is_passed_over(tmp_path: Path, offset: int) -
     with reserve_ports() as ports:  # nobody else gets it meanwhile
         for http in range(FIRST_PORT, LAST_PORT, SPACING):
             if http != ports.http:
-                (tmp_path / f"{http}.used").touch()  # used a moment ago: the block in question would come next
+                (tmp_path / f"port-{http}.lock").touch()  # used a moment ago: the block in question would come next
         with socket.create_server(("127.0.0.1", ports.http + offset)), reserve_ports(folder=tmp_path) as other:
             assert other.http != ports.http
-        (tmp_path / f"{ports.http}.used").unlink(missing_ok=True)
+        (tmp_path / f"port-{ports.http}.lock").unlink()
         with reserve_ports(folder=tmp_path) as same:
             assert same.http == ports.http
 
@@ -97,20 +100,6 @@ def test_when_every_block_is_reserved(tmp_path: Path) -> None:
 
     with pytest.raises(PortHeldError, match="no block of ports is free"):
         reserve_one_more_than_there_are()
-
-
-def test_users_of_one_machine_share_no_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SPECTUNE_LOCKS", str(tmp_path / "machine"))
-    blocks = []
-    with ExitStack() as held:
-        for user in ("one", "other"):  # the folder of last uses is a user's own, and both are empty
-            (tmp_path / user).mkdir()
-            monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / user))
-            blocks.append(held.enter_context(reserve_ports(study=user)).http)
-        assert blocks[0] != blocks[1]
-        with pytest.raises(PortHeldError, match=f"port {blocks[0]} is reserved by spectune .* for the study one"):
-            reserve_ports(blocks[0])
-    assert list((tmp_path / "machine").iterdir()) == []
 
 
 def test_releasing_twice_is_harmless(tmp_path: Path) -> None:
