@@ -91,6 +91,7 @@ class LevelRun:
         warmup_converged: Whether the warm-up came to its end, or its time ran out.
         client_cpu: This process's CPU seconds per second while measuring; above 0.7 the client may be the limit.
         wall_s: Duration of everything.
+        blind_s: Seconds after the warm-up in which this process was kept from looking.
     """
 
     records: tuple[RequestRecord, ...]
@@ -99,3 +100,4 @@ class LevelRun:
     warmup_converged: bool
     client_cpu: float
     wall_s: float
+    blind_s: float = 0.0

@@ -98,7 +98,9 @@ class _Level:
         for outcome in ended:
             if isinstance(outcome, Exception):
                 raise outcome
-        return LevelRun(tuple(self._records), measured, reason, self._converged, cpu, self._now())
+        return LevelRun(
+            tuple(self._records), measured, reason, self._converged, cpu, self._now(), self._silence.blind_s
+        )  # fmt: skip
 
     async def _send(self) -> None:
         """Let requests arrive: when they are due, or as soon as there is room."""

@@ -25,7 +25,11 @@ BLIND_S = 1.0  # between two looks; what arrived meanwhile may not have been rea
 
 
 class Silence:
-    """Watches over the silence of one level."""
+    """Watches over the silence of one level.
+
+    Attributes:
+        blind_s: Seconds in which this process was kept from looking; what arrived then was stamped too late.
+    """
 
     def __init__(self, floor_s: float, hang_s: float, from_s: float = 0.0) -> None:
         """Begin to watch.
@@ -37,6 +41,7 @@ class Silence:
         """
         self._floor_s, self._hang_s = min(floor_s, hang_s), hang_s
         self._looked_s = self._from_s = from_s
+        self.blind_s = 0.0
 
     def too_long(
         self, now_s: float, last_token_s: float, waiting: Collection[Exchange], ended: Iterable[RequestRecord]
@@ -50,6 +55,7 @@ class Silence:
             ended: Those before them.
         """
         if now_s - self._looked_s > BLIND_S:
+            self.blind_s += now_s - self._looked_s
             self._from_s = now_s
         self._looked_s = now_s
         if not waiting:

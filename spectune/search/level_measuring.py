@@ -23,6 +23,7 @@ from spectune.search.watcher import Watcher
 from spectune.serving import Failure, FailureClass, classify_requests
 from spectune.space import Level, SearchSpace
 
+MOST_BLIND = 0.05  # of the time in which a level is measured; what arrives meanwhile seems to come late
 MOST_FAILED = 0.02  # of a level's requests; with more, its figures are about the failures
 EXCERPT_BYTES = 2000
 
@@ -119,6 +120,13 @@ class Levels:
         if hangs or not run.records or len(errors) > MOST_FAILED * len(run.records):
             excerpt = launched.log_tail(EXCERPT_BYTES)
             raise TrialFailed(classify_requests(errors, level.name, len(run.records), hangs=hangs, excerpt=excerpt))
+        begin_s, end_s = run.measured_s or (0.0, 0.0)
+        if run.blind_s > MOST_BLIND * (end_s - begin_s):
+            said = (
+                f"spectune itself stood still for {run.blind_s:.0f} s while {level.name} was measured (stopped, or "
+                "without a processor), so nobody knows how fast the engine was"
+            )
+            raise TrialFailed(Failure(FailureClass.ENVIRONMENT, said, ""))
 
     def _nothing_accepted(self, measured: LevelMeasurement, run: LevelRun) -> str | None:
         """Say that the drafter is never right here, although the canary's answers were drafted; the figures hold."""

@@ -50,6 +50,13 @@ def test_the_cap_is_below_the_floor_where_it_is_set_so():
     assert patience([answered()], hang_s=2.0) == pytest.approx(2.0, abs=0.11)
 
 
+def test_the_time_in_which_nobody_could_look_is_counted():
+    silence = Silence(5.0, 60.0, 1.0)
+    for now_s in (1.1, 1.9, 5.0, 5.1, 7.6):
+        assert silence.too_long(now_s, 1.0, [answered()], []) is None
+    assert silence.blind_s == pytest.approx(3.1 + 2.5)
+
+
 def test_nobody_waits_so_nobody_hangs():
     assert patience([], [answered()]) is None
 
