@@ -1,6 +1,7 @@
 import asyncio
 import math
 import re
+import time
 from itertools import islice
 
 import pytest
@@ -11,6 +12,7 @@ from spectune.bench.arrivals import ClosedLoop
 from spectune.bench.client import Sampling
 from spectune.bench.level import LevelPlan
 from spectune.bench.load import run_level
+from spectune.bench.silence import BLIND_S
 
 SAMPLING = Sampling(output_tokens=64)
 # Cut short wherever a test does not look at it; a negative precision is never reached.
@@ -36,6 +38,19 @@ def run(engine, *, concurrency=4, arrivals=None, prompts=None, stop=None, progre
             )
 
     return asyncio.run(once())
+
+
+def test_a_client_that_stood_still_while_it_measured_says_so():
+    asleep = []
+
+    def sleep_once(at):
+        if at.phase == "measuring" and not asleep:
+            asleep.append(at.elapsed_s)
+            time.sleep(BLIND_S + 0.3)  # as if this process had been stopped
+
+    level = run(FakeEngine(), progress=sleep_once, time_limit_s=2.0)
+    assert level.blind_s > BLIND_S
+    assert level.stop_reason == "time"
 
 
 @pytest.mark.parametrize("concurrency", [1, 4, 16])
