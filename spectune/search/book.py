@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from spectune.errors import SpectuneError
 from spectune.search.folder import StudyFolder
 from spectune.search.ledger import Ledger
 from spectune.search.records import TrialRecord
@@ -81,7 +82,7 @@ class LocalBook:
         Raises:
             SpectuneError: A record is damaged.
         """
-        self._folder, self._space = folder, space
+        self._folder, self._space, self._identity = folder, space, folder.identity()
         self._records, self._interrupted = folder.records(), folder.interrupted()
         self._ledger: Ledger | None = None
 
@@ -109,6 +110,7 @@ class LocalBook:
     @asynccontextmanager
     async def claimed(self, step: Step) -> AsyncIterator[bool]:
         """Enter the launch in Optuna's storage, which is made anew first where it is not up to the records."""
+        self._require_same_folder()
         if self._ledger is None:
             self._ledger = Ledger(self._folder.ledger, self._folder.name, self._space, self._records)
         self._ledger.begin(step)
@@ -118,6 +120,19 @@ class LocalBook:
     async def finish(self, record: TrialRecord) -> None:
         """Write the record, then tell Optuna."""
         assert self._ledger is not None, "a launch is claimed before it is finished"
+        self._require_same_folder()
         self._folder.write_result(record)
         self._ledger.finish(record, self._records)
         self._records.append(record)
+
+    def _require_same_folder(self) -> None:
+        """Make sure that the folder is the one whose launches were read: another search may have begun in its place.
+
+        Raises:
+            SpectuneError: It was removed, moved or replaced.
+        """
+        if self._folder.identity() != self._identity:
+            raise SpectuneError(
+                f"{self._folder.root} was removed, moved or replaced while this search ran, so nothing more is written "
+                "there; bring it back, or begin anew, with the same command"
+            )

@@ -189,6 +189,14 @@ class StudyFolder:
             raise SpectuneError(f"cannot write to {self.root}: {error.strerror or error}") from None
         return lock
 
+    def identity(self) -> tuple[int, int] | None:
+        """Return what tells this folder from any other that is given its place; None where there is no lock."""
+        try:
+            found = (self.root / LOCK).stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
     def trial_folder(self, trial: int, role: Role) -> Path:
         """Return the folder of a launch; baselines and confirmations say so in their names."""
         return self.root / "trials" / (f"{trial:04d}" if role is Role.SEARCH else f"{trial:04d}-{role.value}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -17,6 +18,7 @@ from spectune.engines.protocol import Mismatch
 from spectune.errors import SpectuneError
 from spectune.machine import Difference
 from spectune.search import open_study
+from spectune.search.book import LocalBook
 from spectune.search.folder import StudyFolder
 from spectune.search.records import TrialRecord
 from spectune.search.steps import Role, Step
@@ -40,6 +42,26 @@ def test_a_record_reads_back_as_it_was(original: TrialRecord, tmp_path: Path) ->
     folder.write_result(original)
     assert folder.records() == [original]
     assert folder.interrupted() == []
+
+
+def test_nothing_is_written_into_a_folder_that_took_the_place_of_the_studys(tmp_path: Path) -> None:
+    """As where a study is removed while it runs, and begun again."""
+    folder = StudyFolder(tmp_path / "sim")
+    folder.root.mkdir()
+    with folder.lock():
+        book = LocalBook(folder, space())
+        folder.root.rename(tmp_path / "removed")
+        with pytest.raises(SpectuneError, match="removed, moved or replaced while this search ran"):
+            asyncio.run(_made(book))
+        folder.root.mkdir()
+        with folder.lock(), pytest.raises(SpectuneError, match="removed, moved or replaced"):
+            asyncio.run(_made(book))
+    assert [path.name for path in folder.root.iterdir()] == [".lock"]
+
+
+async def _made(book: LocalBook) -> None:
+    async with book.claimed(Step(0, Role.BASELINE, baseline(), "first")):
+        await book.finish(record(0, baseline()))
 
 
 def test_the_contract_of_result_json() -> None:
