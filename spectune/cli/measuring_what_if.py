@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
 from collections.abc import Sequence
 
 from rich.text import Text
 
 from spectune.analysis.why.forced import ForcedRuns
 from spectune.cli.engines import provision
+from spectune.cli.interruptible import run_interruptible
 from spectune.cli.live import Lines
 from spectune.cli.terminal import OUT, PROGRESS, print_json
 from spectune.engines.open import open_engine
@@ -72,19 +71,9 @@ def _candidate(records: Sequence[TrialRecord], candidate_id: str | None, folder:
 def _run(
     folder: StudyFolder, space: SearchSpace, records: Sequence[TrialRecord], candidate: Candidate
 ) -> ForcedRuns | None:
-    """Make the launches; None when Ctrl-C or SIGTERM ended them, the engine being gone by then."""
-
-    async def main() -> ForcedRuns:
-        task = asyncio.current_task()
-        assert task is not None
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-        with Lines(space, PROGRESS) as lines:
-            return await run_forced(folder, space, records, candidate, lines)
-
-    try:
-        return asyncio.run(main())
-    except (KeyboardInterrupt, asyncio.CancelledError):
-        return None
+    """Make the launches; None when a signal ended them, the engine being gone by then."""
+    with Lines(space, PROGRESS) as lines:
+        return run_interruptible(run_forced(folder, space, records, candidate, lines))
 
 
 def _show(folder: StudyFolder, space: SearchSpace, candidate: Candidate, found: ForcedRuns, *, as_json: bool) -> None:

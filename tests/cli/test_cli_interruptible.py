@@ -1,0 +1,65 @@
+"""What ends a search: Ctrl-C, SIGTERM, a closed terminal, also twice at once; and what does not."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from readme_commands import SPECTUNE
+from search_simulated import write
+
+from benchmarks.services.daemon import eventually
+from spectune.cli.interruptible import run_interruptible
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_comes_twice_is_raised_nowhere(number: signal.Signals) -> None:
+    """Ctrl-C reaches a program twice where a wrapper hands it on, and a library may be at work then."""
+    raised: list[BaseException] = []
+
+    def as_a_library_does() -> None:
+        try:
+            os.kill(os.getpid(), number)
+            os.kill(os.getpid(), number)
+        except BaseException as error:  # noqa: BLE001 (that is the point)
+            raised.append(error)
+
+    async def work() -> str:
+        asyncio.get_running_loop().call_soon(as_a_library_does)
+        await asyncio.Event().wait()
+        return "done"
+
+    assert run_interruptible(work()) is None
+    assert raised == []
+
+
+def test_a_signal_that_is_ignored_stays_so() -> None:
+    """As under `nohup`."""
+
+    async def work() -> str:
+        os.kill(os.getpid(), signal.SIGHUP)
+        await asyncio.sleep(0)
+        return "done"
+
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert run_interruptible(work()) == "done"
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_search_in_virtual_time_ends_too(number: signal.Signals, tmp_path: Path) -> None:
+    write(tmp_path, budget={"trials": 60})
+    first = tmp_path / "studies/sim/trials/0000-baseline/result.json"
+    with subprocess.Popen([SPECTUNE, "search", "sim.yaml"], cwd=tmp_path, stderr=subprocess.PIPE, text=True) as search:
+        assert eventually(first.exists)
+        search.send_signal(number)
+        _, said = search.communicate()
+    assert search.returncode == 130, said
+    assert "interrupted: launches kept:" in said
+    assert "Traceback" not in said
