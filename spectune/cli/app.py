@@ -32,3 +32,8 @@ def main() -> None:
     except OSError as error:  # the current folder is gone, the output device is full, …
         print_error(error)
         sys.exit(BAD_INPUT)
+    except MemoryError:
+        print_error(
+            SpectuneError("this process may take no more memory; see `ulimit -v`, or the limit of its container")
+        )
+        sys.exit(BAD_INPUT)
