@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from rich.text import Text
-from search_simulated import write
 
 from spectune.cli.terminal import OUT
 
@@ -37,15 +36,3 @@ def test_a_reader_that_leaves_is_no_failure(tmp_path: Path) -> None:
     )
     os.close(writer)
     assert (done.returncode, done.stderr) == (0, "")
-
-
-@pytest.mark.parametrize("lost", ["2>/dev/full", "2>&1 >answer | head -1"])
-def test_a_search_whose_progress_nobody_takes_goes_on(tmp_path: Path, lost: str) -> None:
-    """The disk of its log is full, or the terminal is gone: no reason to end a night's work."""
-    write(tmp_path, budget={"trials": 2})
-    script = f"{SPECTUNE} search sim.yaml {lost}; exit ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0
-    assert len(list((tmp_path / "studies/sim/trials").glob("*/result.json"))) == 2
-    answer = tmp_path / "answer"
-    assert "report: " in (answer.read_text() if answer.exists() else done.stdout)
