@@ -7,10 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 from engine_lives import Lives, Program
+from hypothesis import settings
 from private_slurm import Slurm
 
 from benchmarks.services.postgresql import PostgreSQL
 from spectune.engines.cpu_reference import Runtime, install
+
+settings.register_profile("any machine", deadline=None)  # how long an example takes says how busy the machine is
+settings.load_profile("any machine")
 
 
 @pytest.fixture(scope="session")
