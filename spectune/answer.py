@@ -139,8 +139,11 @@ def launch_origin(folder: StudyFolder, space: SearchSpace, summary: Summary) -> 
     for row in summary["candidates"]:
         if row["class"] == "all":
             means.setdefault(row["candidate_id"], []).append(row)
+    drifted = any(one["drift"] is not None and one["drift"]["corrected"] for one in summary["places"])
+    what = [*["the machine's drift"] * drifted, *["what places differ by"] * (len(summary["places"]) > 1)]
     return Origin(
-        folder.name, summary["engine"], simulated=summary["simulated"], means=means, gpus=space.engine.gpus
+        folder.name, summary["engine"], simulated=summary["simulated"], means=means, gpus=space.engine.gpus,
+        corrected=" and ".join(what),
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The best of several configurations when it is not certain which one that is.
+"""What is believed of the configurations of a branch, and of the best of them when it is not certain which that is.
 
 The best baseline measured is not always the best baseline: another that was launched once or twice may be a little
 faster. Taking the measured one as the best would make every speedup too large, taking the luckiest launch too small.
@@ -14,11 +14,15 @@ Data Analysis*, section 14.2); mean and variance of the largest follow from draw
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import fmean
 
 import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
 
 SETTINGS_SD = 0.02
 """Assumed relative standard deviation between the true speeds of system settings, until they are seen to differ."""
@@ -47,43 +51,78 @@ class Seen:
     confirmed: Known | None
 
 
-def best_of(configurations: Sequence[Seen]) -> Known:
-    """Return what is known of the largest of all, in the time of the confirmation; at least one was confirmed."""
-    relaunched = [one for one in configurations if one.confirmed is not None]
-    confirmed = [one.confirmed for one in relaunched if one.confirmed is not None]
+@dataclass(frozen=True)
+class Branch:
+    """What is believed of the ln speeds of configurations: jointly normal.
+
+    Attributes:
+        names: The configurations.
+        mean: One value for each.
+        covariance: Of these.
+    """
+
+    names: tuple[str, ...]
+    mean: Floats
+    covariance: Floats
+
+    @cached_property
+    def largest(self) -> Known:
+        """The speed of the best of them, whichever that is."""
+        if len(self.names) == 1:
+            return Known(float(self.mean[0]), float(self.covariance[0, 0]))
+        spread = np.linalg.cholesky(self.covariance)
+        draws = np.random.default_rng(0).standard_normal((_DRAWS // 2, len(self.names)))
+        largest = np.concatenate([(self.mean + sign * draws @ spread.T).max(axis=1) for sign in (1.0, -1.0)])
+        return Known(float(largest.mean()), float(largest.var()))
+
+    def expected(self, name: str) -> float:
+        """Return the expected ln speed of a configuration."""
+        return float(self.mean[self.names.index(name)])
+
+    def lead(self, one: str, other: str) -> Known:
+        """Return what is believed of one's ln speed less another's."""
+        i, j = self.names.index(one), self.names.index(other)
+        variance = self.covariance[i, i] + self.covariance[j, j] - 2.0 * self.covariance[i, j]
+        return Known(float(self.mean[i] - self.mean[j]), max(0.0, float(variance)))
+
+
+def believed(configurations: Mapping[str, Seen]) -> Branch:
+    """Return what is believed of configurations in the time of the confirmation; at least one was confirmed.
+
+    Those that were not are left out where nothing was launched in both times: they cannot be brought to this one.
+    """
+    confirmed = [one.confirmed for one in configurations.values() if one.confirmed is not None]
     assert confirmed, "without a confirmation nothing is known of its time"
-    shifted = any(one.searched is not None for one in relaunched)
-    if not shifted:  # the others cannot be brought to this time
-        configurations = relaunched
-    if len(configurations) == 1:
-        return confirmed[0]
-    count = len(configurations)
+    shifted = any(one.searched is not None and one.confirmed is not None for one in configurations.values())
+    kept = {name: one for name, one in configurations.items() if shifted or one.confirmed is not None}
+    if len(kept) == 1:
+        return Branch(tuple(kept), np.array([confirmed[0].mean]), np.array([[confirmed[0].variance]]))
+    count = len(kept)
     # One unknown for each configuration, and the shift last; what is subtracted is the mean that nobody knows.
     precision = np.zeros((count + 1, count + 1))
-    precision[:count, :count] = (np.eye(count) - 1.0 / count) / _settings_variance(configurations)
+    precision[:count, :count] = (np.eye(count) - 1.0 / count) / _settings_variance(kept.values())
     weighted = np.zeros(count + 1)
     origin = confirmed[0].mean
-    for index, one in enumerate(configurations):
-        for known, shift in ((one.searched, 1.0), (one.confirmed, 0.0)):
+    for index, one in enumerate(kept.values()):
+        for known, shift in ((one.searched if shifted else None, 1.0), (one.confirmed, 0.0)):
             if known is not None:
                 row = np.zeros(count + 1)
                 row[index], row[count] = 1.0, shift
                 precision += np.outer(row, row) / known.variance
                 weighted += row * (known.mean - origin) / known.variance
     unknowns = count + shifted
-    covariance = np.linalg.inv(precision[:unknowns, :unknowns])
-    mean, spread = (covariance @ weighted[:unknowns])[:count], np.linalg.cholesky(covariance[:count, :count])
-    draws = np.random.default_rng(0).standard_normal((_DRAWS // 2, count))
-    largest = np.concatenate([(mean + sign * draws @ spread.T).max(axis=1) for sign in (1.0, -1.0)])
-    return Known(origin + float(largest.mean()), float(largest.var()))
+    covariance = np.asarray(np.linalg.inv(precision[:unknowns, :unknowns]), dtype=np.float64)
+    mean = origin + (covariance @ weighted[:unknowns])[:count]
+    return Branch(tuple(kept), mean, covariance[:count, :count])
 
 
-def _settings_variance(configurations: Sequence[Seen]) -> float:
-    """How much the true speeds differ, by the launches of the search."""
+def _settings_variance(configurations: Collection[Seen]) -> float:
+    """How much the true speeds differ, by the launches of the search; without any, by the others."""
     searched = [one.searched for one in configurations if one.searched is not None]
-    if len(searched) < 2:
+    seen = searched or [one.confirmed for one in configurations if one.confirmed is not None]
+    if len(seen) < 2:
         return SETTINGS_SD**2
-    middle, others = fmean(one.mean for one in searched), len(searched) - 1
-    spread = sum((one.mean - middle) ** 2 for one in searched)
-    luck = fmean(one.variance for one in searched) * others
+    middle, others = fmean(one.mean for one in seen), len(seen) - 1
+    spread = sum((one.mean - middle) ** 2 for one in seen)
+    luck = fmean(one.variance for one in seen) * others
     return (_ASSUMED_WEIGHT * SETTINGS_SD**2 + max(0.0, spread - luck)) / (_ASSUMED_WEIGHT + others)

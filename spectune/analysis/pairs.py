@@ -18,7 +18,8 @@ from statistics import NormalDist, fmean
 from spectune.analysis.comparison import Comparison, LaunchSpeed, mean_log
 from spectune.analysis.estimate import Estimate
 from spectune.analysis.launch_noise import within_launch_variance
-from spectune.analysis.verdict import TIE_MARGIN, Judgement, Question, judge
+from spectune.analysis.preference import TIE_MARGIN
+from spectune.analysis.verdict import Judgement, Question, judge
 
 LIKELY = 0.8
 """Chance of a decision that is worth the launches: the usual power of a test."""

@@ -13,7 +13,8 @@ intersection-union test, Berger 1982). Rules, in this order:
 - undecided: the interval of the best still holds both a loss and a gain that matters (`pairs` says how many more
   launches would decide).
 
-Among candidates that pay, those within the tie margin of the best are equal, and the simplest of them is recommended.
+Which of the candidates that pay is recommended, or of the baselines where speculation is not shown to pay, is said by
+`preference`, from all their launches; its speedup from those that were made after it was picked alone.
 """
 
 from __future__ import annotations
@@ -24,14 +25,13 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Literal
 
-from spectune.analysis.best_baseline import Seen, best_of
+from spectune.analysis.best_baseline import Branch, Seen, believed
 from spectune.analysis.comparison import Comparison, LaunchSpeed, compare, known, mean_log
 from spectune.analysis.launch_noise import LaunchNoise
+from spectune.analysis.preference import TIE_MARGIN, preferred
 
 Decision = Literal["speculation", "no_speculation", "tie", "undecided"]
 
-TIE_MARGIN = 0.01
-"""Speeds within 1 % of each other are a tie: less than that is not worth a more complicated engine."""
 TOO_SHORT = "not measured long enough"
 _NEVER = frozenset[str]()
 
@@ -45,7 +45,7 @@ class Question:
         launches: All launches that may be compared, baselines and candidates.
         noise: Launch noise of this figure.
         confirmed: Ids of configurations whose launches here were all made after they had been picked.
-        earlier: Launches of those made before: they say only how the baselines differ from each other.
+        earlier: Launches of those made before: they say only how the configurations of a branch differ from each other.
         looks: How often it is asked of these launches: again, where it was undecided and more of them were made.
     """
 
@@ -64,7 +64,7 @@ class Judgement:
     Attributes:
         level: Where it was measured: a load point, or an objective.
         decision: The decision.
-        recommended: Candidate to run; the best baseline unless speculation is shown to pay; None without a baseline.
+        recommended: Candidate to run, one without speculation unless that is shown to pay; None without a baseline.
         detectable_effect: Smallest relative gain these launches could have shown (0.05 = 5 %); infinite without any.
         comparisons: All candidates, the ones that decide first, fastest first.
         words: The decision and its reason.
@@ -87,23 +87,18 @@ class Judgement:
 def judge(question: Question) -> Judgement:
     """Decide by one figure."""
     level, noise, confirmed = question.level, question.noise, question.confirmed
-    groups = _by_candidate(question.launches)
+    groups = by_candidate(question.launches)
     plain = [group for group in groups.values() if not group[0].speculates]
-    baselines = _deciding(plain, confirmed)
     candidates = [group for group in groups.values() if group[0].speculates]
-    if not baselines:
+    if not plain:
         return Judgement(level, "undecided", None, math.inf, (), f"{level}: undecided, no baseline was measured")
-    baseline = max(baselines, key=mean_log)
-    baseline_id = baseline[0].candidate_id
+    baseline = max(_deciding(plain, confirmed), key=mean_log)
+    without = _branch(plain, question)
+    simplicity = {group[0].candidate_id: group[0].simplicity for group in groups.values()}
+    recommended = preferred(without, {name: simplicity[name] for name in without.names})
     if not candidates:
         words = f"{level}: undecided, no speculative candidate was measured"
-        return Judgement(level, "undecided", baseline_id, math.inf, (), words)
-    best = None
-    if baseline_id in confirmed:
-        again = {group[0].candidate_id: known(group, noise) for group in plain if group[0].candidate_id in confirmed}
-        once = {group[0].candidate_id: known(group, noise) for group in plain if group[0].candidate_id not in again}
-        once |= {name: known(group, noise) for name, group in _by_candidate(question.earlier).items() if name in again}
-        best = best_of([Seen(once.get(name), again.get(name)) for name in dict.fromkeys((*again, *once))])
+        return Judgement(level, "undecided", recommended, math.inf, (), words)
     deciding = {group[0].candidate_id for group in _deciding(candidates, confirmed)}
     compared = [
         compare(
@@ -111,20 +106,35 @@ def judge(question: Question) -> Judgement:
             group,
             baseline,
             noise,
-            best=best,
+            best=without.largest if baseline[0].candidate_id in confirmed else None,
             picked_from=question.looks if group[0].candidate_id in confirmed else len(candidates),
         )
         for group in candidates
     ]
     compared.sort(key=lambda one: (one.candidate_id not in deciding, -one.log_ratio))
     asked = compared[: len(deciding)]
-    decision, top = _decision(asked)
-    recommended = top.candidate_id if decision == "speculation" else baseline_id
+    decision, top = _decision(asked), asked[0]
+    if decision == "speculation":
+        paying = {one.candidate_id: one for one in asked if _pays(one)}
+        recommended = preferred(_branch(candidates, question), {name: simplicity[name] for name in paying})
+        top = paying[recommended]
     words = _words(level, decision, top)
     return Judgement(level, decision, recommended, top.detectable_effect, tuple(compared), words)
 
 
-def _by_candidate(launches: Sequence[LaunchSpeed]) -> dict[str, list[LaunchSpeed]]:
+def _branch(groups: Sequence[list[LaunchSpeed]], question: Question) -> Branch:
+    """Return what all launches of a branch say of its configurations."""
+    told = {group[0].candidate_id: known(group, question.noise) for group in groups}
+    again = {name: one for name, one in told.items() if name in question.confirmed}
+    if not again:
+        return believed({name: Seen(None, one) for name, one in told.items()})
+    before = {name: known(group, question.noise) for name, group in by_candidate(question.earlier).items()}
+    once = {name: before.get(name) if name in again else one for name, one in told.items()}
+    return believed({name: Seen(once[name], again.get(name)) for name in told})
+
+
+def by_candidate(launches: Sequence[LaunchSpeed]) -> dict[str, list[LaunchSpeed]]:
+    """Return the launches of each configuration."""
     groups: dict[str, list[LaunchSpeed]] = {}
     for launch in launches:
         groups.setdefault(launch.candidate_id, []).append(launch)
@@ -132,21 +142,22 @@ def _by_candidate(launches: Sequence[LaunchSpeed]) -> dict[str, list[LaunchSpeed
 
 
 def _deciding(groups: Sequence[list[LaunchSpeed]], confirmed: AbstractSet[str]) -> list[list[LaunchSpeed]]:
-    """Return the confirmed configurations that stayed to the end: those launched most often; all if there are none."""
+    """Return the confirmed configurations that stayed to the end: none was launched two times more; all without any."""
     relaunched = [group for group in groups if group[0].candidate_id in confirmed]
     most = max(map(len, relaunched), default=0)
-    return [group for group in relaunched if len(group) == most] or list(groups)
+    return [group for group in relaunched if len(group) >= most - 1] or list(groups)
 
 
-def _decision(asked: Sequence[Comparison]) -> tuple[Decision, Comparison]:
-    """Return the decision and the comparison it rests on; `asked` is sorted, fastest first."""
-    proven = [one for one in asked if one.verdict == "pays" and one.speedup.hi >= 1.0 + TIE_MARGIN]
-    if proven:
-        near = [one for one in proven if one.speedup.est >= proven[0].speedup.est * (1.0 - TIE_MARGIN)]
-        return "speculation", min(near, key=lambda one: (one.simplicity, one.candidate_id))
+def _decision(asked: Sequence[Comparison]) -> Decision:
+    if any(map(_pays, asked)):
+        return "speculation"
     if all(one.speedup.hi < 1.0 for one in asked):
-        return "no_speculation", asked[0]
-    return ("tie" if all(one.speedup.hi < 1.0 + TIE_MARGIN for one in asked) else "undecided"), asked[0]
+        return "no_speculation"
+    return "tie" if all(one.speedup.hi < 1.0 + TIE_MARGIN for one in asked) else "undecided"
+
+
+def _pays(one: Comparison) -> bool:
+    return one.verdict == "pays" and one.speedup.hi >= 1.0 + TIE_MARGIN
 
 
 def _words(level: str, decision: Decision, best: Comparison) -> str:

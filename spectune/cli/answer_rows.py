@@ -20,6 +20,7 @@ class Shown:
         plain: Whether it does not speculate.
         recommended: Whether the study recommends it.
         optimal: Whether nothing beats it in every objective.
+        tied: Whether the launches cannot tell it from the recommended one.
     """
 
     label: str
@@ -27,12 +28,16 @@ class Shown:
     plain: bool
     recommended: bool
     optimal: bool
+    tied: bool
 
     @property
     def heading(self) -> str:
         """Its name, and what makes it worth a look."""
         confirmed = self.levels[0]["confirmed"] and not self.plain
-        words = {"recommended": self.recommended, "Pareto-optimal": self.optimal, "confirmed": confirmed}
+        words = {
+            "recommended": self.recommended, "not told apart": self.tied, "Pareto-optimal": self.optimal,
+            "confirmed": confirmed,
+        }  # fmt: skip
         marks = ", ".join(word for word, holds in words.items() if holds)
         return f"{self.label} ({marks})" if marks else self.label
 
@@ -68,6 +73,7 @@ def _candidates(summary: Mapping[str, Any]) -> Iterator[Shown]:
             rows.setdefault(row["candidate_id"], []).append(row)
     baselines = {row["trial"] for row in summary["baselines"]}
     recommended = (summary["recommended"] or {}).get("candidate_id")
+    tied = {tie["candidate_id"] for tie in summary["ties"]}
     found = [
         Shown(
             levels[0]["label"],
@@ -75,6 +81,7 @@ def _candidates(summary: Mapping[str, Any]) -> Iterator[Shown]:
             plain=not baselines.isdisjoint(levels[0]["trials"]),
             recommended=candidate_id == recommended,
             optimal=not set(summary["pareto"]).isdisjoint(levels[0]["trials"]),
+            tied=candidate_id in tied,
         )
         for candidate_id, levels in rows.items()
     ]

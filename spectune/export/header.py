@@ -30,6 +30,7 @@ class Origin:
         means: Candidate id → its figures per level as the study concludes them, over all launches that count; without
             them the launch's own are told.
         gpus: GPUs a launch needs.
+        corrected: What was taken out of the means, such as a drift of the machine; empty where nothing was.
     """
 
     study: str
@@ -38,6 +39,7 @@ class Origin:
     notes: Sequence[str] = ()
     means: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     gpus: int = 0
+    corrected: str = ""
 
     @property
     def version(self) -> str | None:
@@ -105,7 +107,8 @@ def _lines(record: TrialRecord, launch: Launch, origin: Origin) -> Iterator[str]
         else f"mean over trial{'s' * (len(trials) > 1)} {', '.join(trials)}"
     )
     how = "simulated" if origin.simulated else "measured"
-    yield f"{how} {over}, with 95 % intervals where known:" if levels else f"not {how}"
+    corrected = f", corrected for {origin.corrected}" if means and origin.corrected else ""
+    yield f"{how} {over}{corrected}, with 95 % intervals where known:" if levels else f"not {how}"
     yield from (f"  {measured(level)}" for level in levels)
     for name in MODEL_OPTIONS:
         model = launch.value(name)

@@ -2,8 +2,13 @@
 
 The best of many noisy launches is partly lucky, so none of the launches that made a finalist one counts in its
 favour. In every round each contender is launched once, in reversed order every other round, so that a drift takes as
-much from one as from the other; several places share the work (`sharing`). Where the search cannot tell which of two is
-the best of its branch, both are in the first round, and the better one over all its launches goes on.
+much from one as from the other; several places share the work (`sharing`).
+
+Two questions may be open: whether to speculate, and with which candidate of the branch. The rounds are for the first
+as long as it is: where the search cannot tell which of two is the best of its branch, both are in the first round, and
+the better one over all its launches goes on. Where the launches of the search leave no doubt about it, the rounds are
+for the second: rivals of the branch that is ahead are launched in turns, and of the other branch one candidate once,
+which the speedup is told by. Should that speedup leave the first question open after all, it comes first again.
 """
 
 from __future__ import annotations
@@ -14,7 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from spectune.search.outcome import weigh
-from spectune.search.ranking import Standing, best_of, rivals
+from spectune.search.ranking import Standing, best_of, chance_to_lead, rivals
 from spectune.search.records import TrialRecord
 from spectune.search.sharing import Shared
 from spectune.search.steps import Role, Step
@@ -22,12 +27,17 @@ from spectune.search.timeline import as_in, timeline
 from spectune.space import Candidate, SearchSpace
 
 MOST_CONTENDERS = 2
-"""Of each branch."""
+"""Of each branch, while it is open whether to speculate."""
+MOST_RIVALS = 3
+"""Of the branch that is ahead, where that is clear."""
+LEAST_CHANCE = 0.05
+"""Chance to be faster than the best that makes a rival then: their launches are of no other use."""
 LAUNCHES_EACH = 4
 """A second contender of each branch needs so many more launches kept."""
 SETTLED = 0.999
 """Confidence of the interval that may end the rounds early; looking at every round at 95 % would find something in the
-end (Haybittle 1971, Peto et al. 1976)."""
+end (Haybittle 1971, Peto et al. 1976). With the same chance one branch is ahead before the first round: what the search
+saw of it is partly luck, too. That only says what is launched; the verdict asks the launches made afterwards."""
 FEWEST_ROUNDS = 2
 
 
@@ -80,15 +90,8 @@ def confirmation(
         place: Which place asks who is next.
     """
     block = len(list(itertools.takewhile(lambda record: record.role is Role.CONFIRM, reversed(records))))
-    before = records[: len(records) - block]
-    known = timeline(before, space)
-    most = max(1, min(MOST_CONTENDERS, kept // LAUNCHES_EACH))
-    believed = None if standing is None else partial(standing, as_in(before, known, known.reference))
-    branches = [
-        rivals(known, space, speculative=speculative, believed=believed)[:most] for speculative in (False, True)
-    ]
-    contenders = tuple(itertools.chain(*branches))
-    if not all(branches):
+    contenders, ahead = _contenders(records[: len(records) - block], space, kept, standing)
+    if not contenders:
         return Confirmation((), (), 0, 0, settled=True, next=None)
     made = _since_jump(records, space)
     begun = [step for step in running if step.role is Role.CONFIRM and step.candidate in contenders]
@@ -98,19 +101,38 @@ def confirmation(
     while not settled and all(len(launches[one]) > rounds for one in alive):
         last = max(launches[one][rounds].trial for one in alive)
         until = [record for record in records if record.trial <= last]
-        alive, rounds = alive if len(alive) == 2 else _going_on(alive, until, space), rounds + 1
-        settled = rounds >= FEWEST_ROUNDS and _settled(until, space)
-    ahead = rounds + max(1, len(shared.places))
-    counted = tuple(sorted(record.trial for group in launches.values() for record in group[:ahead]))
+        alive, rounds = _going_on(alive, contenders, ahead, until, space), rounds + 1
+        settled = rounds >= FEWEST_ROUNDS and _are_pair(alive) and _settled(until, space)
+    most = rounds + max(1, len(shared.places))
+    counted = tuple(sorted(record.trial for group in launches.values() for record in group[:most]))
     needs = 1
     if shared.alone(place):
         turn = alive if rounds % 2 == 0 else alive[::-1]
         following = None if settled else next(one for one in turn if len(launches[one]) <= rounds)
-    elif len(alive) > len(branches):
+    elif rounds == 0 and len(contenders) > MOST_CONTENDERS:
         following = shared.first_round(contenders, place)
     elif (following := shared.lacking(alive, place)) is None and not settled:
         following, needs = shared.opening(alive, place), len(alive) + shared.owed(alive)
     return Confirmation(contenders, counted, len(begun), rounds, settled, following, needs)
+
+
+def _contenders(
+    records: Sequence[TrialRecord], space: SearchSpace, kept: int, standing: Standing | None
+) -> tuple[tuple[Candidate, ...], bool | None]:
+    """Return who begins, and which branch is ahead for sure (whether it speculates), None where that is open."""
+    known = timeline(records, space)
+    believed = None if standing is None else partial(standing, as_in(records, known, known.reference))
+    branches = [rivals(known, space, speculative=flag, believed=believed) for flag in (False, True)]
+    if not all(branches):
+        return (), None
+    pays = chance_to_lead(known, space, branches[True][0], branches[False][0], believed)
+    if 1.0 - SETTLED <= pays <= SETTLED:
+        most = max(1, min(MOST_CONTENDERS, kept // LAUNCHES_EACH))
+        return tuple(itertools.chain(*(branch[:most] for branch in branches))), None
+    ahead = pays > SETTLED
+    near = rivals(known, space, speculative=ahead, believed=believed, least=LEAST_CHANCE)
+    branches[not ahead], branches[ahead] = branches[not ahead][:1], near[: max(1, min(MOST_RIVALS, kept - 1))]
+    return tuple(itertools.chain(*branches)), ahead
 
 
 def _since_jump(records: Sequence[TrialRecord], space: SearchSpace) -> list[TrialRecord]:
@@ -126,12 +148,27 @@ def _since_jump(records: Sequence[TrialRecord], space: SearchSpace) -> list[Tria
 
 
 def _going_on(
-    alive: tuple[Candidate, ...], records: Sequence[TrialRecord], space: SearchSpace
+    alive: tuple[Candidate, ...],
+    contenders: tuple[Candidate, ...],
+    ahead: bool | None,
+    records: Sequence[TrialRecord],
+    space: SearchSpace,
 ) -> tuple[Candidate, ...]:
-    """Return the best of each branch."""
+    """Return who is in the next round: rivals of the branch that is ahead, or the best of each branch."""
     line = timeline(records, space)
-    branches = [[one for one in alive if one.speculative is speculative] for speculative in (False, True)]
+    if ahead is not None and weigh(records, space).verdict.overall.decision != "undecided":
+        near = rivals(line, space, speculative=ahead, least=LEAST_CHANCE, among=contenders)
+        if len(near) > 1:
+            return tuple(one for one in contenders if one in near)
+    if ahead is None and _are_pair(alive):
+        return alive
+    branches = [[one for one in contenders if one.speculative is flag] for flag in (False, True)]
     return tuple(best_of(line, branch, space) for branch in branches)
+
+
+def _are_pair(alive: Sequence[Candidate]) -> bool:
+    """Whether they are one of each branch."""
+    return [one.speculative for one in alive] == [False, True]
 
 
 def _settled(records: Sequence[TrialRecord], space: SearchSpace) -> bool:

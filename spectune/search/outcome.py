@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from spectune.analysis.comparison import Comparison
 from spectune.analysis.launch_noise import LaunchNoise
 from spectune.analysis.pareto import pareto_set
+from spectune.analysis.ties import ties
 from spectune.analysis.verdict import Judgement, Question, judge
 from spectune.search.noise import noise_of
 from spectune.search.records import TrialRecord
@@ -47,6 +48,7 @@ class Evidence:
         verdict: Over the objectives, among candidates that keep the constraints.
         by_level: Decode speed of every candidate against the best baseline, level by level.
         recommended: The candidate to run; None when nothing was measured.
+        ties: The others of its branch that these launches cannot tell from it, each compared with it, fastest first.
         pareto: One launch for each candidate that keeps the constraints and that nothing beats in every objective.
     """
 
@@ -56,6 +58,7 @@ class Evidence:
     verdict: Verdict
     by_level: tuple[Judgement, ...]
     recommended: Candidate | None
+    ties: tuple[Comparison, ...]
     pareto: Sequence[TrialRecord]
 
     @property
@@ -92,13 +95,15 @@ def weigh(records: Sequence[TrialRecord], space: SearchSpace) -> Evidence:
         judge(asked(level, usable, of_level(level), level, noise_of(line.launches, of_level(level))))
         for level in space.workload.level_names
     ]
+    recommended = _recommended(kept, overall, space)
     return Evidence(
         line=line,
         records=usable,
         question=question,
         verdict=Verdict(overall, tuple(parts)),
         by_level=tuple(by_level),
-        recommended=_recommended(kept, overall, space),
+        recommended=recommended,
+        ties=() if recommended is None else ties(question, recommended.candidate_id),
         pareto=_pareto(kept, space),
     )
 

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from spectune.analysis.comparison import LaunchSpeed, mean_log
-from spectune.analysis.verdict import TIE_MARGIN
+from spectune.analysis.best_baseline import Seen, believed
+from spectune.analysis.comparison import known
+from spectune.analysis.preference import preferred
+from spectune.analysis.verdict import by_candidate as by_id
 from spectune.errors import SpectuneError
+from spectune.search.noise import noise_of
 from spectune.search.outcome import Evidence
 from spectune.search.records import Status, TrialRecord
 from spectune.search.sentence import is_confirmed
@@ -44,7 +47,7 @@ def picked(asked: str, records: Sequence[TrialRecord], evidence: Evidence, space
     """Return the launch of a need or a number.
 
     Latency is the decode speed of one request at the lightest load, throughput that of all requests at the heaviest,
-    balanced what the verdict recommends. Within the tie margin of the fastest the simplest counts.
+    balanced what the verdict recommends. Of those that are about as fast, the preferred one (`analysis/preference`).
 
     Args:
         asked: `latency`, `throughput`, `balanced`, or the number of a launch.
@@ -113,14 +116,12 @@ def _numbered(trial: int, records: Sequence[TrialRecord]) -> TrialRecord:
 
 
 def _fastest(evidence: Evidence, space: SearchSpace, speed: Speed, level: str) -> TrialRecord | None:
-    """Return the last launch of the fastest candidate, of the simplest among those within the tie margin."""
-    groups: dict[str, list[LaunchSpeed]] = {}
-    kept = [g for g in by_candidate(evidence.records).values() if keeps_bounds(g, space)]
-    for launch in speeds([record for group in kept for record in group], speed, level, space):
-        groups.setdefault(launch.candidate_id, []).append(launch)
+    """Return the last launch of the fastest candidate, or of a simpler one that is preferred to it."""
+    kept = [record for g in by_candidate(evidence.records).values() if keeps_bounds(g, space) for record in g]
+    groups = by_id(speeds(kept, speed, level, space))
     if not groups:
         return None
-    best = max(map(mean_log, groups.values()))
-    near = [group for group in groups.values() if mean_log(group) >= best - TIE_MARGIN]
-    chosen = min(near, key=lambda group: (group[0].simplicity, -mean_log(group)))[0].candidate_id
+    noise = noise_of(evidence.line.launches, speed)
+    branch = believed({name: Seen(None, known(group, noise)) for name, group in groups.items()})
+    chosen = preferred(branch, {name: group[0].simplicity for name, group in groups.items()})
     return next(r for r in reversed(evidence.records) if r.candidate.candidate_id == chosen)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from statistics import NormalDist
 
 from spectune.analysis.places import apart
@@ -15,6 +15,9 @@ from spectune.space import Candidate, SearchSpace
 
 Standing = Callable[[Sequence[TrialRecord], Candidate], float | None]
 """What is believed of a candidate after some launches, as mean log of the objectives; None where nothing is."""
+Believed = Callable[[Candidate], float | None]
+"""The same after all launches so far. One launch is lucky, another is not, and what similar candidates measured says
+which."""
 
 SMALL_CHANCE = 0.25
 """Chance to be faster than the best below which a candidate is no rival."""
@@ -25,7 +28,9 @@ def rivals(
     space: SearchSpace,
     *,
     speculative: bool,
-    believed: Callable[[Candidate], float | None] | None = None,
+    believed: Believed | None = None,
+    least: float = SMALL_CHANCE,
+    among: Container[Candidate] | None = None,
 ) -> list[Candidate]:
     """Return the best candidate of a branch and those that may well be better, the best first.
 
@@ -35,23 +40,30 @@ def rivals(
         line: The launches.
         space: Their search space.
         speculative: Which branch.
-        believed: What is believed of a candidate instead of the mean of its own launches: one launch is lucky, another
-            is not, and what similar candidates measured says which.
+        believed: What is believed of a candidate instead of the mean of its own launches.
+        least: Chance to be faster than the best that makes a rival.
+        among: Who is asked about; None for all that were launched.
     """
-    groups = by_candidate(record for record in line.every if record.candidate.speculative is speculative)
-    kept = {candidate: group for candidate, group in groups.items() if keeps_bounds(group, space)} or groups
-    means = {one: math.fsum(score(record, space) for record in group) / len(group) for one, group in kept.items()}
-    if believed is not None:
-        means = {one: mean if (known := believed(one)) is None else known for one, mean in means.items()}
+    asked = by_candidate(
+        record for record in line.every
+        if record.candidate.speculative is speculative and (among is None or record.candidate in among)
+    )  # fmt: skip
+    kept = {candidate: group for candidate, group in asked.items() if keeps_bounds(group, space)} or asked
+    means = {candidate: _mean(candidate, group, space, believed) for candidate, group in kept.items()}
     ranked = sorted(means, key=lambda candidate: -means[candidate])
+    return [
+        one for one in ranked
+        if one is ranked[0] or _chance(line, kept[one], kept[ranked[0]], means[one] - means[ranked[0]]) >= least
+    ]  # fmt: skip
 
-    def chance(candidate: Candidate) -> float:
-        mine, best = kept[candidate], kept[ranked[0]]
-        noise = line.noise.relative_sd * math.sqrt(1 / len(mine) + 1 / len(best))
-        places = apart((record.place for record in mine), (record.place for record in best), line.doubts)
-        return NormalDist().cdf((means[candidate] - means[ranked[0]]) / math.hypot(noise, math.sqrt(places)))
 
-    return [candidate for candidate in ranked if candidate is ranked[0] or chance(candidate) >= SMALL_CHANCE]
+def chance_to_lead(
+    line: Timeline, space: SearchSpace, one: Candidate, other: Candidate, believed: Believed | None = None
+) -> float:
+    """Return the chance that one of two launched candidates is the faster one, by the noise between launches."""
+    groups = by_candidate(line.every)
+    mine, theirs = groups[one], groups[other]
+    return _chance(line, mine, theirs, _mean(one, mine, space, believed) - _mean(other, theirs, space, believed))
 
 
 def incumbent(records: Sequence[TrialRecord], space: SearchSpace, standing: Standing) -> Candidate | None:
@@ -74,9 +86,17 @@ def incumbent(records: Sequence[TrialRecord], space: SearchSpace, standing: Stan
 def best_of(line: Timeline, among: Iterable[Candidate], space: SearchSpace) -> Candidate:
     """Return the candidate with the best mean over all its launches; the first of those never launched again."""
     groups = by_candidate(line.every)
+    return max(among, key=lambda one: _mean(one, groups[one], space) if one in groups else -math.inf)
 
-    def mean(candidate: Candidate) -> float:
-        group = groups.get(candidate)
-        return -math.inf if group is None else math.fsum(score(r, space) for r in group) / len(group)
 
-    return max(among, key=mean)
+def _mean(
+    candidate: Candidate, group: Sequence[TrialRecord], space: SearchSpace, believed: Believed | None = None
+) -> float:
+    known = None if believed is None else believed(candidate)
+    return math.fsum(score(record, space) for record in group) / len(group) if known is None else known
+
+
+def _chance(line: Timeline, one: Sequence[TrialRecord], other: Sequence[TrialRecord], lead: float) -> float:
+    noise = line.noise.relative_sd * math.sqrt(1 / len(one) + 1 / len(other))
+    places = apart((record.place for record in one), (record.place for record in other), line.doubts)
+    return NormalDist().cdf(lead / math.hypot(noise, math.sqrt(places)))

@@ -13,9 +13,17 @@ from spectune.search.steps import Role
 from spectune.search.timeline import Timeline, causes
 from spectune.space import Candidate, SearchSpace
 
+NAMED_TIES = 3
+"""In the sentence; all are in `summary.json`."""
+
 
 def sentence(evidence: Evidence, space: SearchSpace) -> str:
-    """Return the verdict as one sentence with its figures."""
+    """Return the verdict as one sentence with its figures, and one on what cannot be told from its recommendation."""
+    told, tied = _decided(evidence, space), ties_words(evidence, space, NAMED_TIES)
+    return told if tied is None else f"{told} {tied}."
+
+
+def _decided(evidence: Evidence, space: SearchSpace) -> str:
     candidate, overall = evidence.recommended, evidence.verdict.overall
     if candidate is None:
         return "No answer: nothing was measured that could be compared."
@@ -53,6 +61,7 @@ def words(evidence: Evidence, space: SearchSpace) -> list[str]:
     if len(verdict.parts) > 1:
         told += [part.words for part in verdict.parts]
     told += [seen] if (seen := _seen_before(evidence, space)) else []
+    told += [tied] if (tied := ties_words(evidence, space, len(evidence.ties))) else []
     told.append(f"launch noise: {line.noise.source}")
     told += _places(line)
     for jump in line.jumps:
@@ -61,6 +70,25 @@ def words(evidence: Evidence, space: SearchSpace) -> list[str]:
     for candidate in by_candidate(line.every):
         told = [text.replace(candidate.candidate_id, space.label(candidate)) for text in told]
     return told
+
+
+def ties_words(evidence: Evidence, space: SearchSpace, most: int) -> str | None:
+    """Return which candidates these launches cannot tell from the recommended one, None where there is none.
+
+    Args:
+        evidence: What the launches say.
+        space: Their search space.
+        most: How many are named.
+    """
+    if evidence.recommended is None or not evidence.ties:
+        return None
+    named = [
+        f"{label(one.candidate_id, evidence, space)} ({one.speedup.lo:.2f}–{one.speedup.hi:.2f} ×)"
+        for one in evidence.ties[:most]
+    ]
+    more = len(evidence.ties) - len(named)
+    rest = f" and {more} more" if more else ""
+    return f"Not told apart from {space.label(evidence.recommended)}: {', '.join(named)}{rest}"
 
 
 def _places(line: Timeline) -> Iterator[str]:
@@ -127,7 +155,13 @@ def _origin(evidence: Evidence, space: SearchSpace) -> str:
     seen = seen_in_search(best.candidate_id, evidence, space)
     of = "" if len(space.objectives) == 1 else " by their geometric mean"
     before = "" if seen is None else f"; the search had seen {seen:.2f} ×{of}"
-    return f" Confirmed in {min(best.launches)} pairs of launches{before}."
+    mine, theirs = best.launches
+    counted = (
+        f"in {mine} pair{'s' * (mine > 1)} of launches"
+        if mine == theirs
+        else f"by {mine} more launch{'es' * (mine > 1)} of it and {theirs} without"
+    )
+    return f" Confirmed {counted}{before}."
 
 
 def _gain(comparison: Comparison) -> str:

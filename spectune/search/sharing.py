@@ -1,7 +1,8 @@
 """The confirmation in several places at once: each launches both of a pair, so that what places differ by cancels.
 
 In the first round every contender is launched once, somewhere, and each place takes one of both branches. Then every
-place launches the pair that goes on, again and again; it begins a pair only where both of it can still be made.
+place launches those that go on, again and again: one of each branch, or rivals. It begins a round only where all of it
+can still be made.
 """
 
 from __future__ import annotations
@@ -55,15 +56,16 @@ class Shared:
             due = branch  # it has no rival, so it goes on whatever comes out
         return next(iter(due or missing), None)
 
-    def lacking(self, pair: Sequence[Candidate], place: str) -> Candidate | None:
-        """Return the one of the two that was launched less here; None where no pair is open."""
-        fewest, most = sorted(pair, key=lambda one: self.made(one, place))
+    def lacking(self, alive: Sequence[Candidate], place: str) -> Candidate | None:
+        """Return the one that was launched least here; None where no round is open."""
+        fewest, most = (pick(alive, key=lambda one: self.made(one, place)) for pick in (min, max))
         return fewest if self.made(fewest, place) < self.made(most, place) else None
 
-    def opening(self, pair: Sequence[Candidate], place: str) -> Candidate:
-        """Return which of the two begins the next pair here: the first, and every other time the second."""
-        return pair[self.made(pair[0], place) % len(pair)]
+    def opening(self, alive: Sequence[Candidate], place: str) -> Candidate:
+        """Return who begins the next round here: the first, and every other time the last."""
+        return alive[-(self.made(alive[0], place) % 2)]
 
-    def owed(self, pair: Sequence[Candidate]) -> int:
-        """Return how many launches the pairs need that are open somewhere."""
-        return sum(abs(self.made(pair[0], where) - self.made(pair[1], where)) for where in self.places)
+    def owed(self, alive: Sequence[Candidate]) -> int:
+        """Return how many launches the rounds need that are open somewhere."""
+        made = ([self.made(one, where) for one in alive] for where in self.places)
+        return sum(max(counts) - count for counts in made for count in counts)

@@ -6,9 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from spectune.analysis.comparison import LaunchSpeed, compare, mean_log
+from spectune.analysis.best_baseline import Seen, believed
+from spectune.analysis.comparison import LaunchSpeed, compare, known, mean_log
 from spectune.analysis.estimate import Estimate
-from spectune.analysis.verdict import TIE_MARGIN
+from spectune.analysis.preference import preferred
 from spectune.errors import SpectuneError
 from spectune.search.noise import noise_of
 from spectune.search.outcome import Evidence
@@ -25,7 +26,7 @@ class StepsAtLoad:
 
     Attributes:
         concurrency: Requests in flight.
-        best: Steps of the fastest; within the tie margin the fewest.
+        best: Steps of the fastest; the fewest of those about as fast (`analysis/preference`).
         ratios: Steps → decode speed over that of the best, with its 95 % interval.
         speeds: Steps → decode speed of one request in tok/s, geometric mean over the launches.
     """
@@ -102,8 +103,8 @@ def _at(
         groups[steps] = speeds(launches, speed, level.name, space, evidence.line.doubts)
         if not groups[steps]:
             raise SpectuneError(f"{steps} steps were not measured at {level.name}, so its best is not known")
-    top = max(map(mean_log, groups.values()))
-    best = min(steps for steps, group in groups.items() if mean_log(group) >= top - TIE_MARGIN)
+    branch = believed({str(steps): Seen(None, known(group, noise)) for steps, group in groups.items()})
+    best = int(preferred(branch, {str(steps): group[0].simplicity for steps, group in groups.items()}))
     compared = {steps: compare(level.name, group, groups[best], noise) for steps, group in groups.items()}
     means = {steps: math.exp(mean_log(group)) for steps, group in groups.items()}
     ratios = {s: one.speedup if s != best else Estimate.exactly(1.0) for s, one in compared.items()}

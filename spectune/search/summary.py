@@ -16,7 +16,7 @@ from spectune.search.figures import measured
 from spectune.search.outcome import Evidence, weigh
 from spectune.search.plan import Stop
 from spectune.search.records import Seconds, Status, TrialRecord
-from spectune.search.sentence import seen_in_search, sentence, words
+from spectune.search.sentence import label, seen_in_search, sentence, words
 from spectune.search.steps import SCHEMA, Role
 from spectune.search.timeline import Timeline, causes
 from spectune.search.undecided import remedy
@@ -72,6 +72,7 @@ def summarise(
         "jumps": list(_jumps(evidence.line)),
         "places": list(_places(evidence.line)),
         "recommended": None if best is None else _launch(best, space),
+        "ties": list(_ties(evidence, space)),
         "pareto": [record.trial for record in evidence.pareto],
         "baselines": [
             {
@@ -109,6 +110,17 @@ def _confirmed(evidence: Evidence, space: SearchSpace) -> dict[str, Any] | None:
         "launches": list(best.launches),
         "seen_in_search": seen_in_search(best.candidate_id, evidence, space),
     }
+
+
+def _ties(evidence: Evidence, space: SearchSpace) -> Iterable[dict[str, Any]]:
+    """Yield what these launches cannot tell from the recommended candidate, with its speed over that one's."""
+    for one in evidence.ties:
+        yield {
+            "candidate_id": one.candidate_id,
+            "label": label(one.candidate_id, evidence, space),
+            "ratio": one.speedup.to_json(),
+            "launches": one.launches[0],
+        }
 
 
 def _places(line: Timeline) -> Iterable[dict[str, Any]]:

@@ -5,9 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectune.analysis.best_baseline import Known, Seen, best_of
+from spectune.analysis.best_baseline import Known, Seen, believed
 
 SD = 0.015
+
+
+def best_of(configurations):
+    return believed({str(number): one for number, one in enumerate(configurations)}).largest
 
 
 def test_one_alone_is_the_best():

@@ -22,10 +22,18 @@ def candidate(
     return row("c1", speed, 100.0), row("c8", speed / 2.0, 50.0)
 
 
-def summary(*candidates: Any, recommended: int, pareto: list[int], plain: list[int], against: int = 0) -> Any:
+def summary(
+    *candidates: Any,
+    recommended: int,
+    pareto: list[int],
+    plain: list[int],
+    against: int = 0,
+    tied: tuple[int, ...] = (),
+) -> Any:
     return {
         "candidates": [row for rows in candidates for row in rows],
         "recommended": {"candidate_id": f"id{recommended}"},
+        "ties": [{"candidate_id": f"id{trial}"} for trial in tied],
         "pareto": pareto,
         "baselines": [{"trial": trial} for trial in plain],
         "speedup": {"baseline_id": f"id{against}"},

@@ -1,0 +1,37 @@
+"""Which of several configurations to run where they are about as fast: the one place for that rule.
+
+What they were measured at is partly luck. So they are compared by what is expected of them, that is by their launches
+drawn together as far as configurations of their branch are seen to differ less than launches do (`best_baseline`):
+where the noise is wide and they differ, that is the order in which they were measured. Within the tie margin of the
+best they are equal, and the simplest is run. A flag is more than a number of steps: who has nothing else to set it
+apart has to be shown to be faster for it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from spectune.analysis.best_baseline import Branch
+
+TIE_MARGIN = 0.01
+"""Speeds within 1 % of each other are a tie: less than that is not worth a more complicated engine."""
+_NORMAL_95 = 1.96
+
+
+def preferred(branch: Branch, simplicity: Mapping[str, tuple[int, ...]]) -> str:
+    """Return the configuration to run.
+
+    Args:
+        branch: What is believed of the speeds.
+        simplicity: Sort key of each that may be run, simpler first, the number of flags last.
+    """
+    best = max(simplicity, key=branch.expected)
+
+    def will_do(one: str) -> bool:
+        lead = branch.lead(best, one)
+        if simplicity[one][:-1] == simplicity[best][:-1] and simplicity[one] < simplicity[best]:
+            return lead.mean <= max(TIE_MARGIN, _NORMAL_95 * math.sqrt(lead.variance))
+        return lead.mean <= TIE_MARGIN
+
+    return min(filter(will_do, simplicity), key=lambda one: (simplicity[one], -branch.expected(one)))

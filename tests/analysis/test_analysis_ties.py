@@ -1,0 +1,49 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_analysis_verdict import launch
+
+from spectune.analysis.launch_noise import LaunchNoise
+from spectune.analysis.ties import ties
+from spectune.analysis.verdict import Question
+
+
+def asked(launches, noise=0.045):
+    return Question("c1", launches, LaunchNoise(noise, 8.0, "seen"))
+
+
+def test_what_may_be_as_fast_is_named_with_the_interval_of_the_ratio():
+    near, slow = launch("near", 128, 4), launch("slow", 90, 5)
+    found = ties(asked([launch("base", 100), launch("pick", 130, 2), near, slow]), "pick")
+    assert [one.candidate_id for one in found] == ["near"]
+    assert found[0].speedup.est == pytest.approx(128 / 130)
+    assert found[0].speedup.lo < 0.9
+    assert found[0].speedup.hi > 1.1
+
+
+def test_more_launches_tell_apart_what_one_does_not():
+    pair = [launch("pick", 130, 2), launch("near", 124, 4)]
+    assert ties(asked(pair), "pick")
+    assert not ties(asked(pair * 40), "pick")
+
+
+def test_only_the_branch_that_is_recommended_is_asked_about():
+    found = ties(asked([launch("base", 100), launch("other base", 99), launch("eagle", 100, 3)]), "base")
+    assert [one.candidate_id for one in found] == ["other base"]
+
+
+def test_what_was_not_measured_long_enough_says_nothing():
+    assert ties(asked([launch("pick", 130, 2), launch("short", 130, 3, width=0.9)]), "pick") == ()
+    assert ties(asked([launch("near", 130, 2)]), "nobody") == ()
+
+
+@given(st.lists(st.floats(50, 200), min_size=1, max_size=8), st.floats(0.002, 0.1))
+def test_of_two_candidates_each_is_tied_with_the_other_or_the_faster_one_is_not_shown_slower(speeds, noise):
+    launches = [launch(str(n), speed, n + 1) for n, speed in enumerate(speeds)]
+    names = {
+        name: {one.candidate_id for one in ties(asked(launches, noise), name)} for name in map(str, range(len(speeds)))
+    }
+    for one, speed in enumerate(speeds):
+        for other, faster in enumerate(speeds):
+            if one != other and faster >= speed:
+                assert str(other) in names[str(one)]
