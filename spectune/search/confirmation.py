@@ -4,11 +4,10 @@ The best of many noisy launches is partly lucky, so none of the launches that ma
 favour. In every round each contender is launched once, in reversed order every other round, so that a drift takes as
 much from one as from the other; several places share the work (`sharing`).
 
-Two questions may be open: whether to speculate, and with which candidate of the branch. The rounds are for the first
-as long as it is: where the search cannot tell which of two is the best of its branch, both are in the first round, and
-the better one over all its launches goes on. Where the launches of the search leave no doubt about it, the rounds are
-for the second: rivals of the branch that is ahead are launched in turns, and of the other branch one candidate once,
-which the speedup is told by. Should that speedup leave the first question open after all, it comes first again.
+Two questions may be open: whether to speculate, and with which candidate of the branch. While the first is, the rounds
+are for it: where the search cannot tell which of two is the best of its branch, both are in the first round, and the
+better one over all its launches goes on. Where the launches of the search leave no doubt about it, the rounds are for
+the second: rivals of the branch that is ahead stay in them until they are told apart, beside one of the other branch.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ MOST_CONTENDERS = 2
 MOST_RIVALS = 3
 """Of the branch that is ahead, where that is clear."""
 LEAST_CHANCE = 0.05
-"""Chance to be faster than the best that makes a rival then: their launches are of no other use."""
+"""Chance to be faster than the best that makes a rival then, the launches being of no other use."""
 LAUNCHES_EACH = 4
 """A second contender of each branch needs so many more launches kept."""
 SETTLED = 0.999
 """Confidence of the interval that may end the rounds early; looking at every round at 95 % would find something in the
-end (Haybittle 1971, Peto et al. 1976). With the same chance one branch is ahead before the first round: what the search
-saw of it is partly luck, too. That only says what is launched; the verdict asks the launches made afterwards."""
+end (Haybittle 1971, Peto et al. 1976). So sure it has to be before the first round, too, that a branch is ahead,
+whichever of its rivals is taken: the best of many is partly luck. That only says what is launched."""
 FEWEST_ROUNDS = 2
 
 
@@ -101,7 +100,7 @@ def confirmation(
     while not settled and all(len(launches[one]) > rounds for one in alive):
         last = max(launches[one][rounds].trial for one in alive)
         until = [record for record in records if record.trial <= last]
-        alive, rounds = _going_on(alive, contenders, ahead, until, space), rounds + 1
+        alive, rounds = _going_on(alive, ahead, until, space), rounds + 1
         settled = rounds >= FEWEST_ROUNDS and _are_pair(alive) and _settled(until, space)
     most = rounds + max(1, len(shared.places))
     counted = tuple(sorted(record.trial for group in launches.values() for record in group[:most]))
@@ -125,14 +124,14 @@ def _contenders(
     branches = [rivals(known, space, speculative=flag, believed=believed) for flag in (False, True)]
     if not all(branches):
         return (), None
-    pays = chance_to_lead(known, space, branches[True][0], branches[False][0], believed)
-    if 1.0 - SETTLED <= pays <= SETTLED:
-        most = max(1, min(MOST_CONTENDERS, kept // LAUNCHES_EACH))
-        return tuple(itertools.chain(*(branch[:most] for branch in branches))), None
-    ahead = pays > SETTLED
-    near = rivals(known, space, speculative=ahead, believed=believed, least=LEAST_CHANCE)
-    branches[not ahead], branches[ahead] = branches[not ahead][:1], near[: max(1, min(MOST_RIVALS, kept - 1))]
-    return tuple(itertools.chain(*branches)), ahead
+    for ahead in (False, True):
+        behind = branches[not ahead][0]
+        near = rivals(known, space, speculative=ahead, believed=believed, least=LEAST_CHANCE)
+        if all(chance_to_lead(known, space, one, behind, believed) > SETTLED for one in near):
+            near = near[: max(1, min(MOST_RIVALS, kept - 1))]
+            return ((behind, *near) if ahead else (*near, behind)), ahead
+    most = max(1, min(MOST_CONTENDERS, kept // LAUNCHES_EACH))
+    return tuple(itertools.chain(*(branch[:most] for branch in branches))), None
 
 
 def _since_jump(records: Sequence[TrialRecord], space: SearchSpace) -> list[TrialRecord]:
@@ -148,22 +147,14 @@ def _since_jump(records: Sequence[TrialRecord], space: SearchSpace) -> list[Tria
 
 
 def _going_on(
-    alive: tuple[Candidate, ...],
-    contenders: tuple[Candidate, ...],
-    ahead: bool | None,
-    records: Sequence[TrialRecord],
-    space: SearchSpace,
+    alive: tuple[Candidate, ...], ahead: bool | None, records: Sequence[TrialRecord], space: SearchSpace
 ) -> tuple[Candidate, ...]:
-    """Return who is in the next round: rivals of the branch that is ahead, or the best of each branch."""
+    """Return who is in the next round: the best of each branch, and its rivals in the one that is ahead."""
     line = timeline(records, space)
-    if ahead is not None and weigh(records, space).verdict.overall.decision != "undecided":
-        near = rivals(line, space, speculative=ahead, least=LEAST_CHANCE, among=contenders)
-        if len(near) > 1:
-            return tuple(one for one in contenders if one in near)
-    if ahead is None and _are_pair(alive):
-        return alive
-    branches = [[one for one in contenders if one.speculative is flag] for flag in (False, True)]
-    return tuple(best_of(line, branch, space) for branch in branches)
+    branches = [[one for one in alive if one.speculative is flag] for flag in (False, True)]
+    near = [] if ahead is None else rivals(line, space, speculative=ahead, least=LEAST_CHANCE, among=alive)
+    best = [best_of(line, branch, space) for branch in branches]
+    return tuple(one for one in alive if one in best or one in near)
 
 
 def _are_pair(alive: Sequence[Candidate]) -> bool:

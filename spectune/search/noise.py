@@ -14,12 +14,19 @@ from spectune.search.steps import Role
 from spectune.space import Candidate
 
 
-def noise_of(records: Sequence[TrialRecord], speed: Speed, *, fitted: int = 0) -> LaunchNoise:
-    """Return how much this figure differs between launches of the same candidate, those of the search left out.
+def noise_of(records: Sequence[TrialRecord], speed: Speed, *, fitted: int = 0, searched: bool = False) -> LaunchNoise:
+    """Return how much this figure differs between launches of the same candidate.
 
     What places differ by is taken out first, as the launches themselves show it.
+
+    Args:
+        records: The launches.
+        speed: The figure.
+        fitted: Parameters that were fitted to them.
+        searched: Whether those of the search count. The best of them were lucky and launched again, so that they seem
+            to differ by a little more than launches do: too wide an interval, where few others were launched twice.
     """
-    repeats = [record for record in records if record.role is not Role.SEARCH]
+    repeats = [record for record in records if searched or record.role is not Role.SEARCH]
     groups: dict[tuple[Candidate, str], list[Estimate]] = {}
     shifts: dict[str, Shift] = {}
     for record in repeats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spectune.analysis.comparison import Comparison
 from spectune.analysis.launch_noise import LaunchNoise
@@ -96,6 +96,7 @@ def weigh(records: Sequence[TrialRecord], space: SearchSpace) -> Evidence:
         for level in space.workload.level_names
     ]
     recommended = _recommended(kept, overall, space)
+    apart = replace(question, noise=noise_of(line.launches, together(space), searched=True))
     return Evidence(
         line=line,
         records=usable,
@@ -103,7 +104,7 @@ def weigh(records: Sequence[TrialRecord], space: SearchSpace) -> Evidence:
         verdict=Verdict(overall, tuple(parts)),
         by_level=tuple(by_level),
         recommended=recommended,
-        ties=() if recommended is None else ties(question, recommended.candidate_id),
+        ties=() if recommended is None else ties(apart, recommended.candidate_id),
         pareto=_pareto(kept, space),
     )
 
