@@ -7,7 +7,7 @@ much from one as from the other; several places share the work (`sharing`).
 Two questions may be open: whether to speculate, and with which candidate of the branch. While the first is, the rounds
 are for it: where the search cannot tell which of two is the best of its branch, both are in the first round, and the
 better one over all its launches goes on. Where the launches of the search leave no doubt about it, the rounds are for
-the second: rivals of the branch that is ahead stay in them until they are told apart, beside one of the other branch.
+the second: rivals of the branch that is ahead stay in them as long as they may be better, beside one of the other branch.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from spectune.analysis.preference import TIE_MARGIN
 from spectune.search.outcome import weigh
 from spectune.search.ranking import Standing, best_of, chance_to_lead, rivals
 from spectune.search.records import TrialRecord
@@ -30,7 +31,7 @@ MOST_CONTENDERS = 2
 MOST_RIVALS = 3
 """Of the branch that is ahead, where that is clear."""
 LEAST_CHANCE = 0.05
-"""Chance to be faster than the best that makes a rival then, the launches being of no other use."""
+"""Chance to be faster than the best, by more than a tie, that makes a rival then."""
 LAUNCHES_EACH = 4
 """A second contender of each branch needs so many more launches kept."""
 SETTLED = 0.999
@@ -126,7 +127,7 @@ def _contenders(
         return (), None
     for ahead in (False, True):
         behind = branches[not ahead][0]
-        near = rivals(known, space, speculative=ahead, believed=believed, least=LEAST_CHANCE)
+        near = rivals(known, space, speculative=ahead, believed=believed, least=LEAST_CHANCE, margin=TIE_MARGIN)
         if all(chance_to_lead(known, space, one, behind, believed) > SETTLED for one in near):
             near = near[: max(1, min(MOST_RIVALS, kept - 1))]
             return ((behind, *near) if ahead else (*near, behind)), ahead
@@ -152,7 +153,9 @@ def _going_on(
     """Return who is in the next round: the best of each branch, and its rivals in the one that is ahead."""
     line = timeline(records, space)
     branches = [[one for one in alive if one.speculative is flag] for flag in (False, True)]
-    near = [] if ahead is None else rivals(line, space, speculative=ahead, least=LEAST_CHANCE, among=alive)
+    near: list[Candidate] = []
+    if ahead is not None:
+        near = rivals(line, space, speculative=ahead, least=LEAST_CHANCE, margin=TIE_MARGIN, among=alive)
     best = [best_of(line, branch, space) for branch in branches]
     return tuple(one for one in alive if one in best or one in near)
 

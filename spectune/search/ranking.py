@@ -30,6 +30,7 @@ def rivals(
     speculative: bool,
     believed: Believed | None = None,
     least: float = SMALL_CHANCE,
+    margin: float = 0.0,
     among: Container[Candidate] | None = None,
 ) -> list[Candidate]:
     """Return the best candidate of a branch and those that may well be better, the best first.
@@ -42,6 +43,7 @@ def rivals(
         speculative: Which branch.
         believed: What is believed of a candidate instead of the mean of its own launches.
         least: Chance to be faster than the best that makes a rival.
+        margin: By how much faster, in ln speed.
         among: Who is asked about; None for all that were launched.
     """
     asked = by_candidate(
@@ -53,7 +55,7 @@ def rivals(
     ranked = sorted(means, key=lambda candidate: -means[candidate])
     return [
         one for one in ranked
-        if one is ranked[0] or _chance(line, kept[one], kept[ranked[0]], means[one] - means[ranked[0]]) >= least
+        if one is ranked[0] or _chance(line, kept[one], kept[ranked[0]], means[one] - means[ranked[0]] - margin) >= least
     ]  # fmt: skip
 
 
