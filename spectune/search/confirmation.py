@@ -7,7 +7,8 @@ much from one as from the other; several places share the work (`sharing`).
 Two questions may be open: whether to speculate, and with which candidate of the branch. While the first is, the rounds
 are for it: where the search cannot tell which of two is the best of its branch, both are in the first round, and the
 better one over all its launches goes on. Where the launches of the search leave no doubt about it, the rounds are for
-the second: rivals of the branch that is ahead stay in them as long as they may be better, beside one of the other branch.
+the second: rivals of the branch that is ahead stay in them as long as they may be better, beside one of the other
+branch.
 """
 
 from __future__ import annotations

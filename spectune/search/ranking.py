@@ -53,10 +53,12 @@ def rivals(
     kept = {candidate: group for candidate, group in asked.items() if keeps_bounds(group, space)} or asked
     means = {candidate: _mean(candidate, group, space, believed) for candidate, group in kept.items()}
     ranked = sorted(means, key=lambda candidate: -means[candidate])
-    return [
-        one for one in ranked
-        if one is ranked[0] or _chance(line, kept[one], kept[ranked[0]], means[one] - means[ranked[0]] - margin) >= least
-    ]  # fmt: skip
+
+    def chance(candidate: Candidate) -> float:
+        lead = means[candidate] - means[ranked[0]] - margin
+        return _chance(line, kept[candidate], kept[ranked[0]], lead)
+
+    return [candidate for candidate in ranked if candidate is ranked[0] or chance(candidate) >= least]
 
 
 def chance_to_lead(

@@ -54,6 +54,13 @@ def test_the_recommended_comes_first_and_baselines_alike_are_one_line():
     assert others == ["and 3 more without speculation, 0.98–1.01 × the best without"]
 
 
+def test_what_the_launches_cannot_tell_from_the_recommended_one_is_marked():
+    rows, _ = answer_rows(
+        summary(*PLAIN, candidate(8, 149.0), candidate(9, 150.0), recommended=9, pareto=[9], plain=[0], tied=(8,))
+    )
+    assert "launch 8 (not told apart)" in [one.heading for one in rows]
+
+
 def test_a_recommended_baseline_is_the_one_shown():
     rows, others = answer_rows(summary(*PLAIN, candidate(7, 50.0), recommended=1, pareto=[1], plain=[0, 1, 2, 3]))
     assert [one.heading for one in rows] == ["launch 1 (recommended, Pareto-optimal)", "launch 7"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
+import pytest
 from search_samples import baseline, chain, engine, record
 from test_search_baselines import played
 from test_search_timeline import speed_only
@@ -12,10 +14,11 @@ from spectune.search.confirmation import confirmation
 from spectune.search.outcome import weigh
 from spectune.search.plan import Stop, next_step
 from spectune.search.proposals import Proposer
+from spectune.search.records import TrialRecord
 from spectune.search.speeds import simplicity
 from spectune.search.steps import Role, Step
 from spectune.search.summary import summarise
-from spectune.space import DRAFTER, SearchSpace
+from spectune.space import DRAFTER, Candidate, SearchSpace
 
 
 def longer(trials: int) -> SearchSpace:
@@ -34,8 +37,60 @@ def test_rivals_are_both_in_the_first_round_and_the_better_one_goes_on() -> None
 
 
 def test_few_launches_kept_are_for_one_pair() -> None:
-    records = [record(0, baseline()), record(1, chain(3), 120.0), record(2, chain(2), 119.0)]
+    records = [record(0, baseline()), record(1, chain(3), 104.0), record(2, chain(2), 103.0)]
     assert confirmation(records, speed_only(), 4).contenders == (baseline(), chain(3))
+
+
+def confirmed(records: list[TrialRecord], kept: int, speed: Callable[[Candidate], float]) -> list[Candidate]:
+    """Make the launches of a confirmation; returns who was launched."""
+    begun = len(records)
+    while (following := confirmation(records, speed_only(), kept).next) and len(records) < begun + kept:
+        records.append(record(len(records), following, speed(following), role=Role.CONFIRM, accept=2.0))
+    return [one.candidate for one in records[begun:]]
+
+
+def test_where_it_is_clear_that_speculation_pays_rivals_are_launched_and_one_without() -> None:
+    speeds = {baseline(): 100.0, chain(1): 127.0, chain(2): 129.0, chain(3): 130.0, chain(4): 80.0}
+    records = [record(n, one, speed, accept=2.0) for n, (one, speed) in enumerate(speeds.items())]
+    made = confirmed(records, 4, lambda one: 130.0 if one == chain(2) else speeds[one])
+    assert made == [baseline(), chain(3), chain(2), chain(1)]
+    found = weigh(records, speed_only())
+    assert found.recommended == chain(2)  # the best over both of its launches
+    best = found.verdict.overall.best
+    assert best is not None
+    assert best.speedup.est == pytest.approx(1.3)  # by the launches made after it was picked
+    assert [one.candidate_id for one in found.ties] == [chain(3).candidate_id]
+
+
+def test_where_it_is_clear_that_it_cannot_pay_the_best_without_is_looked_for() -> None:
+    speeds = {baseline(): 100.0, baseline("LL"): 101.0, chain(3): 70.0, chain(2): 69.0}
+    records = [record(n, one, speed) for n, (one, speed) in enumerate(speeds.items())]
+    assert confirmed(records, 4, speeds.__getitem__) == [baseline("LL"), baseline(), chain(3), chain(3)]
+    found = weigh(records, speed_only())
+    assert (found.verdict.overall.decision, found.recommended) == ("no_speculation", baseline())  # LL is not shown
+
+
+def test_rivals_that_fall_behind_leave_the_rounds_and_a_clear_case_then_ends() -> None:
+    speeds = {baseline(): 100.0, chain(2): 150.0, chain(3): 150.0}
+    records = [record(n, one, speed, accept=2.0) for n, (one, speed) in enumerate(speeds.items())]
+    speeds[chain(2)] = 110.0
+    made = confirmed(records, 10, speeds.__getitem__)
+    assert made == [baseline(), chain(2), chain(3), chain(3), baseline()]
+    assert confirmation(records, speed_only(), 10).settled
+
+
+def test_what_is_not_told_apart_is_named_in_the_answer() -> None:
+    records = [record(0, baseline()), record(1, chain(3), 140.0, accept=2.0), record(2, chain(2), 139.0, accept=2.0)]
+    records += [record(3, baseline(), role=Role.CONFIRM), record(4, chain(3), 140.0, accept=2.0, role=Role.CONFIRM)]
+    found = summarise(records, speed_only(), Stop("enough"), name="s", engine="e")
+    (tie,) = found["ties"]
+    assert (tie["candidate_id"], tie["launches"]) == (chain(2).candidate_id, 1)
+    low, high = tie["ratio"][1:]
+    told = (
+        f"Not told apart from {speed_only().label(chain(3))}: {speed_only().label(chain(2))} ({low:.2f}–{high:.2f} ×)"
+    )
+    assert found["sentence"].endswith(f"{told}.")
+    assert told in found["words"]
 
 
 def test_a_clear_case_ends_early_and_says_so() -> None:
