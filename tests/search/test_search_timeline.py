@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import random
+from pathlib import Path
 
 import pytest
 from search_samples import baseline, chain, record, space
 
+from spectune.answer import launch_origin
+from spectune.export.header import header
+from spectune.export.launch import Launch
 from spectune.machine import Difference
+from spectune.search.folder import StudyFolder
 from spectune.search.outcome import weigh
 from spectune.search.place_line import study_hours
 from spectune.search.plan import Stop
@@ -93,3 +98,14 @@ def test_launches_of_the_search_say_nothing_of_the_machine() -> None:
     assert line.places[0].drift is None
     assert line.jumps == ()
     assert "nothing was launched twice" in line.noise.source
+
+
+@pytest.mark.parametrize("factor", [0.99, 1.0])
+def test_exported_files_say_that_a_drift_was_taken_out_of_their_figures(factor: float) -> None:
+    records = study([factor**n for n in range(12)], noise=0.002)
+    told = summarise(records, speed_only(), Stop("enough"), name="s", engine="e")
+    origin = launch_origin(StudyFolder(Path("studies/s")), speed_only(), told)
+    top = "\n".join(header(records[-1], Launch.of(records[-1].command), origin))
+    assert told["drift"]["corrected"] is (factor < 1.0)
+    assert ("3, 5, 7, 9, 11, corrected for the machine's drift, with 95 % intervals" in top) is (factor < 1.0)
+    assert "measured mean over trials 1, 3" in top

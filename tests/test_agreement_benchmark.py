@@ -1,0 +1,49 @@
+"""The benchmark of agreement: what it counts, and as it is called."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from readme_commands import ROOT
+
+from benchmarks.agreement import Agreement, Said, agreement, summed
+
+A, B = Said("a", frozenset("b"), 0.0, "speculation"), Said("b", frozenset("a"), 0.02, "undecided")
+ALONE = Said("b", frozenset(), 0.0, "speculation")
+
+
+@pytest.mark.parametrize(("one", "other", "found"), [(A, A, "same"), (A, B, "tie"), (A, ALONE, "half")])
+def test_two_studies_agree_where_each_names_the_other(one: Said, other: Said, found: Agreement) -> None:
+    assert agreement(one, other) == agreement(other, one) == found
+
+
+def test_what_neither_names_is_no_agreement() -> None:
+    assert agreement(Said("a", frozenset("c"), 0.0, "tie"), ALONE) == "neither"
+
+
+def test_shares_and_losses_are_means() -> None:
+    row = summed([(A, A), (A, B)])
+    assert (row["same"], row["tie"], row["neither"]) == (0.5, 0.5, 0.0)
+    assert row["loss"] == pytest.approx(0.005)
+    assert (row["undecided"], row["tied"], row["pairs"]) == (0.25, 1.0, 2)
+
+
+def test_it_is_called_for_a_budget(tmp_path: Path) -> None:
+    table = tmp_path / "table.json"
+    done = subprocess.run(
+        [
+            sys.executable, "-m", "benchmarks.agreement", "--profile", "benchmarks/profiles/tour-near.yaml",
+            "--space", "search_spaces/quickstart.yaml", "--pairs", "1", "--trials", "8", "--json", str(table),
+        ],
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    content = json.loads(table.read_text())
+    assert content["trials"] == 8
+    (row,) = content["rows"]
+    assert 1.2 < row["true_speedup"] < 1.6
+    assert row["same"] + row["tie"] + row["half"] + row["neither"] == 1.0
