@@ -3,8 +3,9 @@
 Pairs of whole studies in virtual time, alike but for their noise.
 
 - same: both recommend the same candidate;
-- tie: they do not, and each names the other's among those that it cannot tell from its own;
-- half: only one of them does;
+- tie: they do not, and one names the other's among those that it cannot tell from its own; so does the other, or it
+  never launched it;
+- half: one names it, and the other tells it apart;
 - loss: how much slower what a study recommends truly is than the best candidate there is, on average.
 """
 
@@ -36,12 +37,14 @@ class Said:
     Attributes:
         candidate_id: Its id; None where it has no answer.
         tied: Ids of what it cannot tell from it.
+        apart: Ids of what it launched and tells apart.
         loss: How much slower it truly is than the best, relative.
         decision: The verdict.
     """
 
     candidate_id: str | None
     tied: frozenset[str]
+    apart: frozenset[str]
     loss: float
     decision: str
 
@@ -49,17 +52,20 @@ class Said:
 def said(evidence: Evidence, truth: Truth) -> Said:
     """Return what a study recommends, beside what is true."""
     candidate, tied = evidence.recommended, frozenset(one.candidate_id for one in evidence.ties)
+    launched = {record.candidate.candidate_id for record in evidence.line.every}
     best = max(1.0, truth.best_speedup)
     loss = math.nan if candidate is None else 1.0 - truth.speedup(candidate) / best
-    return Said(None if candidate is None else candidate.candidate_id, tied, loss, evidence.verdict.overall.decision)
+    known = None if candidate is None else candidate.candidate_id
+    return Said(known, tied, frozenset(launched - tied - {known}), loss, evidence.verdict.overall.decision)
 
 
 def agreement(one: Said, other: Said) -> Agreement:
     """Return how far two studies agree."""
     if one.candidate_id == other.candidate_id:
         return "same"
-    named = (one.candidate_id in other.tied, other.candidate_id in one.tied)
-    return "tie" if all(named) else "half" if any(named) else "neither"
+    if one.candidate_id not in other.tied and other.candidate_id not in one.tied:
+        return "neither"
+    return "half" if one.candidate_id in other.apart or other.candidate_id in one.apart else "tie"
 
 
 def summed(pairs: list[tuple[Said, Said]]) -> dict[str, Any]:

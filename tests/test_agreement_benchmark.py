@@ -12,17 +12,20 @@ from readme_commands import ROOT
 
 from benchmarks.agreement import Agreement, Said, agreement, summed
 
-A, B = Said("a", frozenset("b"), 0.0, "speculation"), Said("b", frozenset("a"), 0.02, "undecided")
-ALONE = Said("b", frozenset(), 0.0, "speculation")
+NONE: frozenset[str] = frozenset()
+A, B = Said("a", frozenset("b"), NONE, 0.0, "speculation"), Said("b", frozenset("a"), NONE, 0.02, "undecided")
+APART, NEVER = (Said("b", NONE, apart, 0.0, "speculation") for apart in (frozenset("a"), NONE))
 
 
-@pytest.mark.parametrize(("one", "other", "found"), [(A, A, "same"), (A, B, "tie"), (A, ALONE, "half")])
+@pytest.mark.parametrize(
+    ("one", "other", "found"), [(A, A, "same"), (A, B, "tie"), (A, NEVER, "tie"), (A, APART, "half")]
+)
 def test_two_studies_agree_where_each_names_the_other(one: Said, other: Said, found: Agreement) -> None:
     assert agreement(one, other) == agreement(other, one) == found
 
 
 def test_what_neither_names_is_no_agreement() -> None:
-    assert agreement(Said("a", frozenset("c"), 0.0, "tie"), ALONE) == "neither"
+    assert agreement(Said("a", frozenset("c"), NONE, 0.0, "tie"), NEVER) == "neither"
 
 
 def test_shares_and_losses_are_means() -> None:
