@@ -6,6 +6,8 @@ Pairs of whole studies in virtual time, alike but for their noise.
 - tie: they do not, and one names the other's among those that it cannot tell from its own; so does the other, or it
   never launched it;
 - half: one names it, and the other tells it apart;
+- apart: neither names it, and one tells it apart;
+- unseen: neither ever launched what the other recommends;
 - loss: how much slower what a study recommends truly is than the best candidate there is, on average.
 """
 
@@ -27,7 +29,7 @@ from spectune.engines.simulated.profile import load_profile
 from spectune.search.outcome import Evidence, weigh
 from spectune.space import SearchSpace, load_space
 
-Agreement = Literal["same", "tie", "half", "neither"]
+Agreement = Literal["same", "tie", "half", "apart", "unseen"]
 
 
 @dataclass(frozen=True)
@@ -63,16 +65,17 @@ def agreement(one: Said, other: Said) -> Agreement:
     """Return how far two studies agree."""
     if one.candidate_id == other.candidate_id:
         return "same"
-    if one.candidate_id not in other.tied and other.candidate_id not in one.tied:
-        return "neither"
-    return "half" if one.candidate_id in other.apart or other.candidate_id in one.apart else "tie"
+    named = one.candidate_id in other.tied or other.candidate_id in one.tied
+    if one.candidate_id in other.apart or other.candidate_id in one.apart:
+        return "half" if named else "apart"
+    return "tie" if named else "unseen"
 
 
 def summed(pairs: list[tuple[Said, Said]]) -> dict[str, Any]:
     """Return the shares of a row."""
     found = Counter(agreement(*pair) for pair in pairs)
     every = [one for pair in pairs for one in pair]
-    names: tuple[Agreement, ...] = ("same", "tie", "half", "neither")
+    names: tuple[Agreement, ...] = ("same", "tie", "half", "apart", "unseen")
     return {
         **{name: found[name] / len(pairs) for name in names},
         "loss": fmean(one.loss for one in every),
@@ -99,7 +102,7 @@ def main() -> None:
     chosen = parser.parse_args()
     space = within(load_space(chosen.space), chosen.trials)
     rows = []
-    print(f"{'profile':<22}{'pairs':>6}{'same':>8}{'tie':>8}{'half':>8}{'neither':>9}{'loss':>8}{'tied':>7}"
+    print(f"{'profile':<22}{'pairs':>6}{'same':>8}{'tie':>8}{'half':>8}{'apart':>8}{'unseen':>8}{'loss':>8}{'tied':>7}"
           f"{'spec':>7}{'undec':>7}{'s each':>8}")  # fmt: skip
     for source in chosen.profile:
         laboratory = Laboratory(space, load_profile(source))
@@ -110,7 +113,7 @@ def main() -> None:
         row = summed(list(zip(found[::2], found[1::2], strict=True)))
         each = (time.process_time() - began) / len(seeds)
         print(f"{laboratory.profile.name:<22}{row['pairs']:>6}{row['same']:>8.1%}{row['tie']:>8.1%}{row['half']:>8.1%}"
-              f"{row['neither']:>9.1%}{row['loss']:>8.2%}{row['tied']:>7.1f}{row['speculation']:>7.0%}"
+              f"{row['apart']:>8.1%}{row['unseen']:>8.1%}{row['loss']:>8.2%}{row['tied']:>7.1f}{row['speculation']:>7.0%}"
               f"{row['undecided']:>7.0%}{each:>8.2f}", flush=True)  # fmt: skip
         rows.append({"profile": laboratory.profile.name, "true_speedup": truth.best_speedup, **row})
     if chosen.json is not None:

@@ -25,12 +25,16 @@ def test_two_studies_agree_where_each_names_the_other(one: Said, other: Said, fo
 
 
 def test_what_neither_names_is_no_agreement() -> None:
-    assert agreement(Said("a", frozenset("c"), NONE, 0.0, "tie"), NEVER) == "neither"
+    other = Said("c", frozenset("d"), NONE, 0.0, "tie")
+    assert (agreement(other, NEVER), agreement(other, Said("a", NONE, frozenset("c"), 0.0, "tie"))) == (
+        "unseen",
+        "apart",
+    )
 
 
 def test_shares_and_losses_are_means() -> None:
     row = summed([(A, A), (A, B)])
-    assert (row["same"], row["tie"], row["neither"]) == (0.5, 0.5, 0.0)
+    assert (row["same"], row["tie"], row["apart"]) == (0.5, 0.5, 0.0)
     assert row["loss"] == pytest.approx(0.005)
     assert (row["undecided"], row["tied"], row["pairs"]) == (0.25, 1.0, 2)
 
@@ -49,4 +53,4 @@ def test_it_is_called_for_a_budget(tmp_path: Path) -> None:
     assert content["trials"] == 8
     (row,) = content["rows"]
     assert 1.2 < row["true_speedup"] < 1.6
-    assert row["same"] + row["tie"] + row["half"] + row["neither"] == 1.0
+    assert sum(row[name] for name in ("same", "tie", "half", "apart", "unseen")) == 1.0
