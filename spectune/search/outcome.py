@@ -48,7 +48,8 @@ class Evidence:
         verdict: Over the objectives, among candidates that keep the constraints.
         by_level: Decode speed of every candidate against the best baseline, level by level.
         recommended: The candidate to run; None when nothing was measured.
-        ties: The others of its branch that these launches cannot tell from it, each compared with it, fastest first.
+        ties: The others that these launches cannot tell from it, each compared with it, fastest first: of its branch,
+            and of both where the verdict is open.
         pareto: One launch for each candidate that keeps the constraints and that nothing beats in every objective.
     """
 
@@ -96,6 +97,7 @@ def weigh(records: Sequence[TrialRecord], space: SearchSpace) -> Evidence:
         for level in space.workload.level_names
     ]
     recommended = _recommended(kept, overall, space)
+    equal = overall.decision in ("tie", "undecided")
     apart = replace(question, noise=noise_of(line.launches, together(space), searched=True))
     return Evidence(
         line=line,
@@ -104,7 +106,7 @@ def weigh(records: Sequence[TrialRecord], space: SearchSpace) -> Evidence:
         verdict=Verdict(overall, tuple(parts)),
         by_level=tuple(by_level),
         recommended=recommended,
-        ties=() if recommended is None else ties(apart, recommended.candidate_id),
+        ties=() if recommended is None else ties(apart, recommended.candidate_id, across=equal),
         pareto=_pareto(kept, space),
     )
 

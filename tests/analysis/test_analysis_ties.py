@@ -27,9 +27,10 @@ def test_more_launches_tell_apart_what_one_does_not():
     assert not ties(asked(pair * 40), "pick")
 
 
-def test_only_the_branch_that_is_recommended_is_asked_about():
-    found = ties(asked([launch("base", 100), launch("other base", 99), launch("eagle", 100, 3)]), "base")
-    assert [one.candidate_id for one in found] == ["other base"]
+def test_the_other_branch_is_asked_about_where_it_is_open_which_is_faster():
+    question = asked([launch("base", 100), launch("other base", 99), launch("eagle", 100.5, 3)])
+    assert [one.candidate_id for one in ties(question, "base")] == ["other base"]
+    assert [one.candidate_id for one in ties(question, "base", across=True)] == ["eagle", "other base"]
 
 
 def test_what_was_not_measured_long_enough_says_nothing():
