@@ -21,6 +21,7 @@ from spectune.export import (
 from spectune.report import write_report
 from spectune.search import Stop, StudyFolder, Summary, TrialRecord, WarmStart, picked, summarise, weigh
 from spectune.search.picks import Need
+from spectune.search.sentence import UNCONFIRMED
 from spectune.space import SearchSpace
 
 REPORTS = Path("reports")
@@ -115,7 +116,7 @@ def export_answer(
     chosen, name = worth, None
     if pick is not None:
         found = picked(pick, records, weigh(records, space), space)
-        origin = replace(origin, notes=(found.why,))
+        origin = replace(origin, notes=(found.why,), doubts={})  # the pick says both
         chosen, name = [found.record], found.name
     tables = _tables(chosen, space, records, origin) if Format.ADAPTIVE in formats else {}
     return export_candidates(chosen, folder.exports, origin, formats=formats, tables=tables, pick=name)
@@ -141,9 +142,10 @@ def launch_origin(folder: StudyFolder, space: SearchSpace, summary: Summary) -> 
             means.setdefault(row["candidate_id"], []).append(row)
     drifted = any(one["drift"] is not None and one["drift"]["corrected"] for one in summary["places"])
     what = [*["the machine's drift"] * drifted, *["what places differ by"] * (len(summary["places"]) > 1)]
+    doubts = {name: UNCONFIRMED for name, rows in means.items() if not rows[0]["confirmed"]}
     return Origin(
-        folder.name, summary["engine"], simulated=summary["simulated"], means=means, gpus=space.engine.gpus,
-        corrected=" and ".join(what),
+        folder.name, summary["engine"], simulated=summary["simulated"], doubts=doubts, means=means,
+        gpus=space.engine.gpus, corrected=" and ".join(what),
     )  # fmt: skip
 
 

@@ -36,7 +36,7 @@ def print_answer(answer: Answer, *, as_json: bool) -> None:
     for line in _machine_lines(summary):
         OUT.print(line, style="yellow", markup=False)
     _print_candidates(summary)
-    for line in (*_target_lines(summary), *effect_lines(summary["effects"])):
+    for line in (*_graph_lines(summary), *_target_lines(summary), *effect_lines(summary["effects"])):
         OUT.print(line, markup=False)
     if (lent := summary["warm_start"]) is not None:
         OUT.print(f"begun with {lent['launches']} launches of study {lent['study']} ({lent['why']})", markup=False)
@@ -94,6 +94,15 @@ def _target_lines(summary: Mapping[str, Any]) -> list[str]:
     arithmetic = f"{figures['baseline_tok_s']:.1f} tok/s × {figures['cycle_ms']:.2f} ms = {told.break_even:.2f}"
     lines = [f"break-even is {arithmetic}", *(target.words for target in told.targets)]
     return [f"{row['label']} at {level}:", *(f"  {line}" for line in lines)]
+
+
+def _graph_lines(summary: Mapping[str, Any]) -> list[str]:
+    """Return what of the speculation that the verdict rests on ran outside CUDA graphs, and what helps."""
+    found = summary["outside_graphs"]
+    if found is None:
+        return []
+    helps = "; ".join(f"{cost}: {words}" for words, cost in found["actions"])
+    return [f"outside CUDA graphs, {found['label']}: {found['evidence']} ({helps})"]
 
 
 def _machine_lines(summary: Mapping[str, Any]) -> list[str]:

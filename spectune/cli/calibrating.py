@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from spectune.files import write_whole
 from spectune.search import StudyFolder
 
 DONE = 0
+LONGEST_NAME = 100
 COLUMNS = ("figure", "requests", "candidates", "median error", "90 % below", "bias")
 
 
@@ -28,7 +30,7 @@ def run_calibrate(study: str, *, output: Path | None, as_json: bool) -> int:
         raise SpectuneError(f"{path} exists already; name another file with -o, or remove it")
     space, records, environment = folder.space(), folder.records(), folder.environment()
     with busy("fitting, and checking the fit on candidates left out of it"):
-        fitted = calibrate(records, space, environment, name=folder.name, study=folder.name)
+        fitted = calibrate(records, space, environment, name=_name(path, folder), study=folder.name)
         fitted.profile()  # what is written can be read
         errors, alone = check(records, space, environment)
     write_whole(path, fitted.to_yaml())
@@ -51,6 +53,11 @@ def run_calibrate(study: str, *, output: Path | None, as_json: bool) -> int:
         print_line(f"NOT FOR PREDICTION: {why}; measure more candidates, or use it to try out commands only")
     print_line(f"next: spectune search SPACE --engine simulated --profile {shlex.quote(str(path))} --virtual")
     return DONE
+
+
+def _name(path: Path, folder: StudyFolder) -> str:
+    """Return what the profile is called: as its file, as far as a profile can be."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-._")[:LONGEST_NAME] or folder.name
 
 
 def _print_errors(errors: Sequence[Checked]) -> None:

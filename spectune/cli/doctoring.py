@@ -144,22 +144,25 @@ def _space_findings(space: SearchSpace, engine: SGLangEngine) -> list[Finding]:
     if runtime is not None and cpu_reference.find(runtime) is None:
         seen, install = f"the runtime {runtime} is not installed", f"spectune engine install {runtime}"
         return [Finding("runtime-missing", "info", seen, "the first search installs it, which takes minutes", install)]
-    dry = f"spectune search {space.path} --dry-run  # works without it"
-    lacking = [
-        Finding("engine-missing", "fatal", str(problem), "the search ends before its first launch", dry)
-        for problem in engine.missing()
-    ]
+    ends = "the search ends before its first launch"
+    lacking = [_missing(problem, ends) for problem in engine.missing()]
     lacking += [
-        Finding("model-missing", "fatal", str(problem), "the search ends before its first launch", dry)
+        Finding("model-missing", "fatal", str(problem), ends, "put it there, or correct its path in the space")
         for problem in missing_models(space, engine)
     ]
     drafters = preflight_of(space, engine)
     lacking += [
-        Finding("drafter", "fatal", str(problem), "the search ends before its first launch")
+        Finding("drafter", "fatal", str(problem), ends)
         for problem in drafters.problems
     ]
     said = [*drafters.notes, *queueing(space, engine), *unwise_variables(space, engine)]
     return [*lacking, *(Finding("space", "warning", text, "the search says so too, and goes on") for text in said)]
+
+
+def _missing(problem: Problem, why: str) -> Finding:
+    """Return what the engine lacks; behind the semicolon of its message stands the way out."""
+    seen, _, way_out = str(problem).partition("; ")
+    return Finding("engine-missing", "fatal", seen, why, way_out)
 
 
 def _not_needed(finding: Finding) -> Finding:

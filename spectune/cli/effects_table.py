@@ -6,6 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 Row = Mapping[str, Any]
+LEAD = (
+    "what another value does to the best candidates, by the models fitted to all launches (the strongest of each "
+    "parameter; predicted: no two launches differ in just that):"
+)
 
 
 def effect_lines(effects: Sequence[Row]) -> Iterator[str]:
@@ -27,15 +31,17 @@ def effect_lines(effects: Sequence[Row]) -> Iterator[str]:
             strongest = max(decided, key=lambda row: abs(row["effect"][0]))
             shown.append([row for row in decided if row["value"] == strongest["value"]])
         elif all("no difference" in row["says"] for row in rows):
-            same.append(f"{parameter} (within ±{max(max(map(abs, row['effect'][1:])) for row in rows):.1%})")
+            within = max(max(map(abs, row["effect"][1:])) for row in rows)
+            launched = any(row["basis"] == "launches" for row in rows)
+            same.append(f"{parameter} (within ±{within:.1%}{'' if launched else ', predicted'})")
         else:
-            never_varied = all(row["says"].startswith("unknown") for row in rows)
+            never_varied = all(row["basis"] == "nothing" for row in rows)
             (unknown if never_varied else undecided).append(parameter)
     if shown:
-        yield "what another value does to the best candidates (the strongest of each parameter):"
+        yield LEAD
     for rows in sorted(shown, key=lambda rows: -max(abs(row["effect"][0]) for row in rows)):
         told = ", ".join(f"{row['objective']}@{row['level']} {row['says']}" for row in rows)
-        yield f"  {rows[0]['parameter']} {_text(rows[0]['value'])} for {_text(rows[0]['against'])}: {told}"
+        yield f"  {rows[0]['parameter']} {rows[0]['instead']}: {told}"
     for lead, names in (("makes no difference", same), ("not decided", undecided), ("unknown, never varied", unknown)):
         if names:
             yield f"  {lead}: {', '.join(names)}"
@@ -43,8 +49,4 @@ def effect_lines(effects: Sequence[Row]) -> Iterator[str]:
 
 def _decided(row: Row) -> bool:
     _, low, high = row["effect"]
-    return not row["says"].startswith("unknown") and (low > 0.0 or high < 0.0) and "no difference" not in row["says"]
-
-
-def _text(value: Any) -> str:
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+    return row["basis"] != "nothing" and (low > 0.0 or high < 0.0) and "no difference" not in row["says"]

@@ -33,8 +33,9 @@ def write_launch_files(study: str, *, pick: str | None, formats: str, as_json: b
     refused = [f"{form}: {why}" for form, why in dict.fromkeys(x for e in exported for x in e.refused.items())]
     if not any(entry.files for entry in exported):
         raise SpectuneError(f"nothing was written; {'; '.join(refused)}")
-    for note in dict.fromkeys(note for entry in exported for note in entry.notes):
-        PROGRESS.print(f"launch {exported[0].trial}: {note}", markup=False, soft_wrap=True)
+    for entry in exported:
+        for note in entry.notes:
+            PROGRESS.print(f"launch {entry.trial}: {note}", markup=False, soft_wrap=True)
     if as_json:
         print_json([_json(entry) for entry in exported])
     else:

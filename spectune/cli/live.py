@@ -194,6 +194,14 @@ def outcome(record: TrialRecord) -> Text:
     return Text("ok", style="green")
 
 
+def _left(progress: Progress, left_s: float) -> str:
+    if left_s > NEARLY_S:
+        return f"about {clock(left_s)} left"
+    if progress.done + 1 >= progress.planned:
+        return "nearly done"
+    return f"about {clock(left_s)} left" if left_s > 0.0 else "this launch takes longer than those before"
+
+
 def left_words(progress: Progress, since_s: float) -> str:
     """Return how far the study is, how long it may take, what it costs and whether speculation will pay."""
     expected = progress.expected
@@ -202,8 +210,7 @@ def left_words(progress: Progress, since_s: float) -> str:
     if progress.left_s is None:
         words.append("time left is known after the first")
     else:
-        left = progress.left_s - since_s
-        words.append(f"about {clock(left)} left" if left > NEARLY_S else "nearly done")
+        words.append(_left(progress, progress.left_s - since_s))
     if expected is not None and expected.gpu_hours and not expected.virtual:
         words.append(f"{expected.gpu_hours:.2g} GPU-hours in all")
     if expected is not None and expected.pays is not None:

@@ -12,7 +12,7 @@ from spectune.cli.terminal import OUT, PROGRESS, print_json
 from spectune.engines.simulated.command import RESOLVER_REFUSED, CommandRefused
 from spectune.engines.simulated.engine import DEFAULT_PROFILE
 from spectune.engines.simulated.launch import SimulatedLaunch
-from spectune.engines.simulated.prediction import Prediction, predict, refused, why_failing, why_waiting
+from spectune.engines.simulated.prediction import Prediction, ended, predict, refused, why_failing, why_waiting
 from spectune.engines.simulated.profile import load_profile, shipped_profiles
 from spectune.engines.simulated.program import run_engine
 from spectune.engines.simulated.start import open_launch
@@ -20,6 +20,7 @@ from spectune.engines.simulated.time_scale import time_scale_of
 from spectune.errors import SpectuneError
 
 PAGE = "docs/profiles.md"
+SERVES, FAILS = 0, 1
 
 
 def print_prediction(
@@ -30,8 +31,8 @@ def print_prediction(
     context_tokens: int | None,
     prompt_class: str | None,
     as_json: bool,
-) -> None:
-    """Print what the cost model says of a launch command.
+) -> int:
+    """Print what the cost model says of a launch command; returns the exit code, 1 where the launch fails.
 
     Raises:
         SpectuneError: A figure is missing, or the profile or the command is refused.
@@ -44,16 +45,17 @@ def print_prediction(
     except CommandRefused as wrong:
         if wrong.exit_code != RESOLVER_REFUSED:
             raise SpectuneError(f"SGLang would refuse this command: {wrong}") from None
-        _show_refusal(str(wrong), as_json=as_json)
-        return
+        _show_refusal(ended(str(wrong), wrong.advice), as_json=as_json)
+        return FAILS
     prediction = predict(launch, concurrency, context_tokens, prompt_class)
-    why = why_failing(launch, command.doom) if prediction.fails else None
+    code, why = (FAILS, why_failing(launch, command.doom)) if prediction.fails else (SERVES, None)
     if as_json:
         print_json({**prediction.to_json(), "reason": why})
-        return
+        return code
     for warning in prediction.warnings:
         PROGRESS.print(f"warning: {warning}", markup=False, soft_wrap=True)
     sys.stdout.write("\n".join(_lines(launch, prediction, concurrency, context_tokens, why)) + "\n")
+    return code
 
 
 def run_simulation(profile: str | None, words: Sequence[str], *, port: int | None, time_scale: float) -> int:

@@ -17,7 +17,7 @@ from spectune.engines.sglang.printable import printable
 from spectune.files import json_bytes
 
 SLOW_S = 1.0  # seconds without a word after which people wonder
-PIPE_WIDTH = 120  # characters; a pipe has no width of its own
+UNBOUNDED = 1_000_000  # characters; a pipe has no width, and whoever reads it breaks lines as they like
 
 
 class _Tamed(RenderHook):
@@ -48,7 +48,7 @@ def _console(*, stderr: bool) -> Console:
     console = _Console(stderr=stderr, highlight=False)
     console.push_render_hook(_Tamed())
     if not console.is_terminal:
-        console.width = PIPE_WIDTH
+        console.width, console.soft_wrap = UNBOUNDED, True
     return console
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from spectune.engines.rules import version_of
 from spectune.export.launch import Launch
 from spectune.search.records import TrialRecord
 from spectune.space import Candidate
@@ -27,6 +27,7 @@ class Origin:
         engine: Name and version of the engine, as shown to people.
         simulated: Whether the figures come from a model of a machine.
         notes: More lines for the reader of the file.
+        doubts: Candidate id → what speaks against believing its figures.
         means: Candidate id → its figures per level as the study concludes them, over all launches that count; without
             them the launch's own are told.
         gpus: GPUs a launch needs.
@@ -37,9 +38,15 @@ class Origin:
     engine: str
     simulated: bool
     notes: Sequence[str] = ()
+    doubts: Mapping[str, str] = field(default_factory=dict)
     means: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     gpus: int = 0
     corrected: str = ""
+
+    def notes_on(self, candidate: Candidate) -> list[str]:
+        """Return what a reader of a candidate's file has to know beside its figures."""
+        doubt = self.doubts.get(candidate.candidate_id)
+        return [*self.notes, *([] if doubt is None else [doubt])]
 
     @property
     def version(self) -> str | None:
@@ -64,12 +71,6 @@ def warning_of(engine: str, *, simulated: bool) -> str | None:
     if CPU_REFERENCE.lower() in engine.lower():
         return "measured on the CPU reference runtime: these figures say nothing about a GPU"
     return None
-
-
-def version_of(engine: str) -> str | None:
-    """Return SGLang's version in the title of an engine, None where there is none."""
-    found = re.search(r"\bSGLang (\d[\w.]*)", engine)
-    return found[1] if found else None
 
 
 def header(record: TrialRecord, launch: Launch, origin: Origin) -> list[str]:
@@ -114,7 +115,7 @@ def _lines(record: TrialRecord, launch: Launch, origin: Origin) -> Iterator[str]
         model = launch.value(name)
         if model and model.startswith(("/", "./", "../", "~")):
             yield f"needs the folder {model} ({name})"
-    yield from origin.notes
+    yield from origin.notes_on(record.candidate)
     for name in launch.withheld_env:
         yield f"{name} was set in the trial; spectune writes no secrets: export it yourself before you start this"
     for name in launch.withheld_options:

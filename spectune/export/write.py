@@ -122,7 +122,8 @@ def _write(
     for form, text in texts.items():
         write_whole(paths[form], text, executable=form is Format.SHELL)
     files = {form: paths[form] for form in texts}
-    return ExportedFiles(record.trial, record.candidate.candidate_id, name, files, refused, origin.notes)
+    notes = origin.notes_on(record.candidate)
+    return ExportedFiles(record.trial, record.candidate.candidate_id, name, files, refused, notes)
 
 
 def _text(

@@ -124,7 +124,9 @@ async def check_launch(question: Question, engine: Engine, watcher: Watcher) -> 
         )  # fmt: skip
         for number, candidate in enumerate(question.order):
             watcher.planned(_progress(question, made, time.monotonic() - began))
-            step = Step(number, Role.CONFIRM, candidate, "to check it" if candidate.speculative else "to check beside")
+            own = candidate == question.record.candidate
+            why = "the exported launch once more" if own else "the best without speculation, to compare with"
+            step = Step(number, Role.CONFIRM, candidate, why)
             watcher.launching(step)
             occasion = Occasion(
                 len(question.records) + number, (spent_s(question.records) + spent_s(made)) / 3600, where.root

@@ -14,7 +14,7 @@ from spectune.errors import SpectuneError
 from spectune.search.noise import noise_of
 from spectune.search.outcome import Evidence
 from spectune.search.records import Status, TrialRecord
-from spectune.search.sentence import is_confirmed
+from spectune.search.sentence import UNCONFIRMED, is_confirmed
 from spectune.search.speeds import Speed, by_candidate, of_level, of_throughput, speeds
 from spectune.search.values import keeps_bounds
 from spectune.space import SearchSpace
@@ -98,7 +98,7 @@ def _counted(record: TrialRecord, evidence: Evidence) -> str:
 
 def _doubt(record: TrialRecord, evidence: Evidence) -> str:
     confirmed = is_confirmed(record.candidate.candidate_id, evidence.records)
-    return "" if confirmed else "; NOT CONFIRMED: no launch made after it was picked bears its figures out"
+    return "" if confirmed else f"; {UNCONFIRMED}"
 
 
 def _numbered(trial: int, records: Sequence[TrialRecord]) -> TrialRecord:

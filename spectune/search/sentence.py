@@ -16,6 +16,8 @@ from spectune.space import Candidate, SearchSpace
 NAMED_TIES = 3
 """In the sentence; all are in `summary.json`."""
 
+UNCONFIRMED = "NOT CONFIRMED: no launch made after it was picked bears its figures out"
+
 
 def sentence(evidence: Evidence, space: SearchSpace) -> str:
     """Return the verdict as one sentence with its figures, and one on what cannot be told from its recommendation."""
@@ -41,8 +43,8 @@ def _decided(evidence: Evidence, space: SearchSpace) -> str:
             return f"Undecided: no candidate {told} speculation was measured yet."
         return f"Undecided: no candidate {told} speculation was measured that keeps what the space asks for."
     lead = {
-        "no_speculation": "Do not speculate: no candidate is as fast as the best configuration without",
-        "tie": "Do not speculate: no candidate is faster by more than it is worth",
+        "no_speculation": f"Do not speculate: by {measure(space)} no candidate is as fast as the best launch without",
+        "tie": f"Do not speculate: by {measure(space)} no candidate is faster by more than it is worth",
         "undecided": "Undecided: the launches made cannot tell the best candidates from the baseline",
     }[overall.decision]
     parts = [one for part in evidence.verdict.parts for one in part.comparisons]
@@ -50,8 +52,21 @@ def _decided(evidence: Evidence, space: SearchSpace) -> str:
         f"{c.speedup.est:.2f} × the {_goal(c.level)}" for c in parts if c.candidate_id == overall.best.candidate_id
     )
     if len(space.objectives) > 1:
-        closest = f"{overall.best.speedup.est:.2f} × by {measure(space)}: {closest}"
-    return f"{lead}. Closest is {label(overall.best.candidate_id, evidence, space)} with {closest}."
+        by = measure(space) if overall.decision == "undecided" else "that"
+        closest = f"{overall.best.speedup.est:.2f} × by {by}: {closest}"
+    told = f"{lead}. Closest is {label(overall.best.candidate_id, evidence, space)} with {closest}."
+    somewhere = list(_where_it_pays(evidence, space))
+    return told + (f" By the speed of one request alone it pays at {' and '.join(somewhere)}." if somewhere else "")
+
+
+def _where_it_pays(evidence: Evidence, space: SearchSpace) -> Iterator[str]:
+    """Yield each load at which a candidate is shown to be faster for one request, whatever all objectives say."""
+    for judgement in evidence.by_level:
+        paying = [one for one in judgement.comparisons if one.verdict == "pays"]
+        if (best := max(paying, key=lambda one: one.log_ratio, default=None)) is not None:
+            speedup = best.judged
+            name = label(best.candidate_id, evidence, space)
+            yield f"{best.level} ({name}: {speedup.est:.2f} ×, {speedup.lo:.2f}–{speedup.hi:.2f})"
 
 
 def words(evidence: Evidence, space: SearchSpace) -> list[str]:

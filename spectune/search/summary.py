@@ -10,9 +10,10 @@ from typing import Any
 
 from spectune.analysis.drift import Drift
 from spectune.analysis.estimate import Estimate
+from spectune.engines.rules import rules_of
 from spectune.search.beside import blamed
 from spectune.search.exclusions import learned
-from spectune.search.figures import measured
+from spectune.search.figures import Measured, measured
 from spectune.search.outcome import Evidence, weigh
 from spectune.search.plan import Stop
 from spectune.search.records import Seconds, Status, TrialRecord
@@ -48,7 +49,9 @@ def summarise(
     """
     from spectune.search.guided.effects import effects
 
+    rules = rules_of(space, engine)
     evidence = weigh(records, space)
+    found = list(measured(evidence, space))
     best = _representative(evidence.records, evidence.recommended)
     beside = blamed(records, evidence)
     effect = evidence.verdict.overall.detectable_effect
@@ -85,8 +88,9 @@ def summarise(
             if not record.candidate.speculative
             for level in record.levels
         ],
-        "candidates": list(_candidates(evidence, space)),
-        "effects": [e.to_json() for e in effects(evidence.line.launches, space, evidence.recommended)],
+        "candidates": list(_candidates(found, space)),
+        "outside_graphs": _outside_graphs(evidence, found, space),
+        "effects": [e.to_json() for e in effects(evidence.line.launches, space, evidence.recommended, rules)],
         "failures": Counter(r.failure.failure_class.value for r in records if r.failure is not None),
         "exclusions": [exclusion.to_json() for exclusion in learned(records)],
         "suspect": sum(record.status is Status.SUSPECT for record in records),
@@ -123,6 +127,23 @@ def _ties(evidence: Evidence, space: SearchSpace) -> Iterable[dict[str, Any]]:
         }
 
 
+def _outside_graphs(evidence: Evidence, found: Sequence[Measured], space: SearchSpace) -> dict[str, Any] | None:
+    """Return what of the speculation that the verdict rests on ran outside CUDA graphs, and what helps."""
+    from spectune.search.why import outside_graphs
+
+    best = evidence.verdict.overall.best
+    cause = None if best is None else outside_graphs(best.candidate_id, found, space)
+    if best is None or cause is None:
+        return None
+    return {
+        "candidate_id": best.candidate_id,
+        "label": label(best.candidate_id, evidence, space),
+        "cause": cause.name,
+        "evidence": cause.evidence,
+        "actions": [[action.words, action.cost.value] for action in cause.actions],
+    }
+
+
 def _places(line: Timeline) -> Iterable[dict[str, Any]]:
     """Yield every place with its speed relative to the first, that of the reference."""
     for one in line.places:
@@ -149,18 +170,18 @@ def _relative(log_change: Estimate) -> Estimate:
     return Estimate(math.expm1(log_change.est), math.expm1(log_change.lo), math.expm1(log_change.hi))
 
 
-def _candidates(evidence: Evidence, space: SearchSpace) -> Iterable[dict[str, Any]]:
-    for found in measured(evidence, space):
+def _candidates(found: Iterable[Measured], space: SearchSpace) -> Iterable[dict[str, Any]]:
+    for one in found:
         row = {
-            "candidate_id": found.candidate.candidate_id,
-            "label": space.label(found.candidate),
-            "trials": [record.trial for record in found.launches],
-            "num_steps": found.candidate.num_steps,
-            "level": found.level,
-            "confirmed": any(record.role is Role.CONFIRM for record in found.launches),
+            "candidate_id": one.candidate.candidate_id,
+            "label": space.label(one.candidate),
+            "trials": [record.trial for record in one.launches],
+            "num_steps": one.candidate.num_steps,
+            "level": one.level,
+            "confirmed": any(record.role is Role.CONFIRM for record in one.launches),
         }
-        yield row | {"class": "all"} | found.figures.to_json()
-        for prompt_class, length in found.of_classes().items():
+        yield row | {"class": "all"} | one.figures.to_json()
+        for prompt_class, length in one.of_classes().items():
             yield row | {"class": prompt_class, "accept_length": length.to_json()}
 
 

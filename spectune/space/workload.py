@@ -8,7 +8,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, field_serializer, fie
 
 from spectune.space.durations import Duration
 from spectune.space.levels import Level
-from spectune.space.names import hint
+from spectune.space.names import nearest
 from spectune.space.sections import Amount, Flag, Listed, Positive, Section, Text
 
 BUILTIN_PREFIX = "builtin:"
@@ -39,7 +39,10 @@ class PromptSource(Section):
     @classmethod
     def _known(cls, prompts: str) -> str:
         if prompts.startswith(BUILTIN_PREFIX) and prompts not in BUILTIN_PROMPTS:
-            raise ValueError(f"'{prompts}' is not a built-in set of prompts{hint(prompts, BUILTIN_PROMPTS)}")
+            names = {name.removeprefix(BUILTIN_PREFIX): name for name in BUILTIN_PROMPTS}
+            match = nearest(prompts.removeprefix(BUILTIN_PREFIX), names)
+            meant = f"valid: {', '.join(BUILTIN_PROMPTS)}" if match is None else f"did you mean '{names[match]}'?"
+            raise ValueError(f"'{prompts}' is not a built-in set of prompts; {meant}")
         return prompts
 
     @model_validator(mode="after")

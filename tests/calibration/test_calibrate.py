@@ -78,7 +78,7 @@ def test_json_has_the_errors(studied: Path) -> None:
     told: dict[str, Any] = json.loads(spectune("calibrate", "made", "-o", "j.yaml", "--json", cwd=studied).stdout)
     assert told["simulated"] is True
     assert {"figure", "batch", "candidates", "median", "p90", "bias"} == set(told["errors"][0])
-    assert parse_profile((studied / "j.yaml").read_text(), Path("j.yaml")).name == "made"
+    assert parse_profile((studied / "j.yaml").read_text(), Path("j.yaml")).name == "j"  # as the file, not as the study
 
 
 def test_a_profile_that_predicts_badly_is_said_to() -> None:

@@ -52,7 +52,9 @@ def test_where_a_launch_would_fail() -> None:
     answer = json.loads(predict(*LOAD, "--json", "--", *argv).stdout)
     assert answer["fails"] == {"at": "startup", "kind": "oom"}
     assert answer["decode_speed"] is answer["output_throughput"] is answer["cycle_ms"] is None
-    (line,) = predict(*LOAD, "--", *argv).stdout.splitlines()
+    ran = predict(*LOAD, "--", *argv)
+    assert ran.returncode == 1
+    (line,) = ran.stdout.splitlines()
     assert line == (
         "simulated on kimi-k2.5-pcie: the launch fails at startup, oom: the weights take 74.4 GB of each GPU, but "
         "mem-fraction-static 0.5 × 96 GB leaves 48.0 GB for weights and KV cache"
@@ -105,6 +107,16 @@ def test_what_sglang_s_resolver_refuses_is_a_failure_of_the_launch() -> None:
     assert answer["decode_speed"] is None
     assert "Unknown speculative algorithm name: FOO" in answer["reason"]
     assert "Unknown speculative algorithm name: FOO" in predict(*LOAD, *words).stdout
+
+
+def test_an_exception_without_words_is_told_with_the_way_out() -> None:
+    words = ("--speculative-algorithm", "EAGLE3", "--speculative-draft-model-path", "37k", "--speculative-num-steps", "3")
+    ran = predict(*LOAD, "--", *ARGV, *words)
+    assert ran.returncode == 1
+    assert ran.stdout == (
+        "simulated: the launch fails at startup, unsupported: SGLang ends it with TypeError: '>' not supported between "
+        "instances of 'NoneType' and 'int'; way out: pass speculative-eagle-topk with speculative-num-steps\n"
+    )
 
 
 def test_what_dies_after_the_start_is_a_failure_too() -> None:

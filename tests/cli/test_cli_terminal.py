@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from rich.table import Table
 from rich.text import Text
 
 from spectune.cli.terminal import OUT
@@ -36,3 +37,16 @@ def test_a_reader_that_leaves_is_no_failure(tmp_path: Path) -> None:
     )
     os.close(writer)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_pipe_gets_lines_that_are_not_broken(capsys: pytest.CaptureFixture[str]) -> None:
+    words = "word " * 60 + "end"
+    table = Table(box=None, show_header=False)
+    table.add_row("a", Text(words))
+    assert not OUT.is_terminal
+    OUT.print(words)
+    OUT.print(table)
+    plain, row = capsys.readouterr().out.rstrip("\n").split("\n")
+    assert plain == words
+    assert words in row
+    assert len(row.rstrip()) < 2 * len(words)

@@ -19,8 +19,8 @@ from spectune.search.steps import Role
 
 HOSTILE = "</script><script>alert(1)</script> \"'\n<img src=x onerror=alert(2)> <!-- {{ 7*7 }} &amp; \u2028 `$(id)`"
 EFFECT = {
-    "parameter": "page-size", "value": 16, "against": 1, "objective": "decode_speed", "level": "c1",
-    "effect": [-0.03, -0.05, -0.01], "says": "-3.0% (-5.0% to -1.0%)",
+    "parameter": "page-size", "value": 16, "against": 1, "together": {}, "instead": "16 instead of 1",
+    "objective": "decode_speed", "level": "c1", "effect": [-0.03, -0.05, -0.01], "basis": "launches", "says": "-3.0% (-5.0% to -1.0%)",
 }  # fmt: skip
 
 
@@ -180,7 +180,7 @@ def test_drift_jumps_and_noise_are_told(tmp_path):
 
 def test_effects_are_shown_when_the_study_knows_any(tmp_path):
     assert "What each parameter does" not in page_of(tmp_path, lively(), effects=[]).text
-    unknown = EFFECT | {"value": 32, "says": "unknown: never varied"}
+    unknown = EFFECT | {"instead": "32 instead of 1", "basis": "nothing", "says": "unknown: never varied"}
     shown = page_of(tmp_path, lively(), effects=[EFFECT, unknown])
     assert "page-size: 16 instead of 1" in shown.text
     assert "page-size: 32 instead of 1" not in shown.text  # in the table alone
@@ -296,7 +296,7 @@ def test_hostile_text_is_text_everywhere(tmp_path):
         failed(2, candidate(2), HOSTILE),
     ]
     told = summary(records, sentence=HOSTILE, words=[HOSTILE], engine=HOSTILE, study=HOSTILE)
-    told["effects"] = [EFFECT | {"parameter": HOSTILE, "value": HOSTILE, "says": HOSTILE}]
+    told["effects"] = [EFFECT | {"parameter": HOSTILE, "instead": HOSTILE, "says": HOSTILE}]
     told["recommended"]["label"] = HOSTILE
     for row in told["candidates"]:
         row["class"] = HOSTILE if row["class"] == "prose" else row["class"]

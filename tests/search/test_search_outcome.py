@@ -41,12 +41,20 @@ def test_a_clear_loss_recommends_the_baseline() -> None:
     assert found["recommended"]["trial"] == 0
     sentence = found["sentence"]
     assert sentence.startswith(
-        "Do not speculate: no candidate is as fast as the best configuration without. Closest is "
+        "Do not speculate: by the geometric mean of decode speed at c1 and ttft p95 ms at c8 no candidate is as fast as "
+        "the best launch without. Closest is EAGLE3 strong 3,1,4"
     )
-    assert (
-        "by the geometric mean of decode speed at c1 and ttft p95 ms at c8: 0.60 × the decode speed at c1" in sentence
-    )
+    assert "× by that: 0.60 × the decode speed at c1" in sentence
     assert sentence.count("EAGLE3 strong 3,1,4") == 1
+    assert "it pays" not in sentence
+
+
+def test_a_load_at_which_it_pays_is_told_beside_a_verdict_against_it() -> None:
+    faster_alone = record(1, chain(3), 130.0, accept=2.4, ttft_ms=300.0)
+    found = summary([record(0, baseline()), faster_alone])
+    assert found["verdict"] == "no_speculation"
+    assert "By the speed of one request alone it pays at c1 (EAGLE3 strong 3,1,4: 1.30 ×, 1." in found["sentence"]
+    assert " and c8 (EAGLE3 strong 3,1,4: 1.30 ×, 1." in found["sentence"]
 
 
 def test_a_hair_is_not_a_win() -> None:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from spectune.analysis.diagnosis.case import Action, Case, Cause, Cost
 from spectune.analysis.diagnosis.running import Load
 
+NAMES = frozenset({"eager", "graphs_off", "graphs_too_small"})
+"""Of the causes found here."""
 MOSTLY = 0.5
 _CAPTURED_ELSEWHERE = (
     Action("look for the attention backend or option that keeps this SGLang from capturing this step, and change it",

@@ -48,11 +48,11 @@ def simulate(
     from spectune.cli.simulating import print_prediction, run_simulation
 
     if predict:
-        print_prediction(
+        code = print_prediction(
             profile, command or [], concurrency=concurrency, context_tokens=context_tokens,
             prompt_class=prompt_class, as_json=json_output,
         )  # fmt: skip
-        return
+        raise typer.Exit(code)
     raise typer.Exit(run_simulation(profile, command or [], port=port, time_scale=time_scale))
 
 

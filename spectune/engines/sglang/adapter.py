@@ -98,13 +98,15 @@ class SGLangEngine:
         """Return what this machine lacks for launching SGLang."""
         problems = []
         if self.interpreter.path() is None:
-            problems.append(Problem(f"there is no program {self.interpreter.python} on this machine (engine.python)"))
+            gone = f"there is no program {self.interpreter.python} on this machine"
+            problems.append(Problem(f"{gone}; name one that has sglang as engine.python"))
         elif self.version is None:
             problems.append(
                 Problem(f"{self.interpreter.python} has no sglang; install it there or name another engine.python")
             )
         if self.cuda and (found := count_gpus()) < self.gpus:
-            problems.append(Problem(f"engine.gpus asks for {self.gpus} GPUs, but this machine shows {found}"))
+            seen = f"engine.gpus asks for {self.gpus} GPUs, but this machine shows {found}"
+            problems.append(Problem(f"{seen}; run it where they are, or lower engine.gpus"))
         if (beyond := self._beyond_gpus({})) is not None:
             problems.append(Problem(f"{beyond.reason}; raise engine.gpus"))
         return problems

@@ -25,11 +25,12 @@ class CommandRefused(SpectuneError):
 
     Attributes:
         exit_code: 2 from its argument parser, 1 from its resolver, 0 after `--help`.
+        advice: The way out, where one is known.
     """
 
-    def __init__(self, message: str, exit_code: int) -> None:
+    def __init__(self, message: str, exit_code: int, advice: str = "") -> None:
         super().__init__(message)
-        self.exit_code = exit_code
+        self.exit_code, self.advice = exit_code, advice
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def read_command(words: Sequence[str], profile: Profile, env: Mapping[str, str],
     resolution = resolve(arguments, model=target, draft=draft, machine=machine_of(profile), env=env)
     fatal = [finding for finding in resolution.findings if finding.severity == "fatal"]
     if resolution.status == "rejected":
-        raise CommandRefused(fatal[-1].message, RESOLVER_REFUSED)
+        raise CommandRefused(fatal[-1].message, RESOLVER_REFUSED, fatal[-1].advice)
     said = (*line.findings, *resolution.findings)
     return Command(
         arguments=arguments,
@@ -103,16 +104,16 @@ def _foretold(finding: Finding) -> Doom | None:
     """
     name = finding.message.split()[0]
     if finding.rule == "port-range" and name == "port":
-        return Doom(Failure("ready", "crash"), "OverflowError: bind(): port must be 0-65535.")
+        return Doom(Failure("ready", "crash"), "OverflowError: bind(): port must be 0-65535.", finding.advice)
     if finding.rule == "counts-positive":
         if name == "tp-size":
-            return Doom(Failure("startup", "unsupported"), "IndexError: list index out of range")
-        return Doom(Failure("startup", "unsupported"), f"ValueError: {finding.message}")
+            return Doom(Failure("startup", "unsupported"), "IndexError: list index out of range", finding.advice)
+        return Doom(Failure("startup", "unsupported"), f"ValueError: {finding.message}", finding.advice)
     if finding.severity != "fatal":
         return None
     if finding.rule == "tree-bounds":  # what torch says of a tree with too many nodes
-        return Doom(DIES_LOADING, "RuntimeError: selected index k out of range")
-    return Doom(DIES_LOADING, f"NotImplementedError: {finding.message}")
+        return Doom(DIES_LOADING, "RuntimeError: selected index k out of range", finding.advice)
+    return Doom(DIES_LOADING, f"NotImplementedError: {finding.message}", finding.advice)
 
 
 def machine_of(profile: Profile) -> Machine:

@@ -41,10 +41,12 @@ class Doom:
     Attributes:
         failure: Where and how.
         error: The exception the log ends with.
+        advice: The way out, where one is known.
     """
 
     failure: Failure
     error: str
+    advice: str = ""
 
 
 @dataclass(frozen=True)

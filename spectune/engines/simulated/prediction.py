@@ -89,6 +89,11 @@ def predict(
     )
 
 
+def ended(error: str, advice: str) -> str:
+    """Say with which exception SGLang ends a launch, and what helps; some exceptions have no words of their own."""
+    return f"SGLang ends it with {error.rstrip(': ')}" + (f"; way out: {advice}" if advice else "")
+
+
 def why_failing(launch: SimulatedLaunch, doom: Doom | None) -> str:
     """Return the reason for the first failure of a launch that has one, with its arithmetic.
 
@@ -100,7 +105,7 @@ def why_failing(launch: SimulatedLaunch, doom: Doom | None) -> str:
     if failure != launch.plan.failure:
         return "a fault of the profile"
     if doom is not None and failure == doom.failure:
-        return doom.error
+        return ended(doom.error, doom.advice)
     if setup.ranks > file.gpu.count:
         return f"the profile has {file.gpu.count} GPUs, but the launch asks for {setup.ranks}"
     fraction, total = setup.mem_fraction, file.gpu.memory_gb

@@ -9,10 +9,8 @@ from typing import Any
 from spectune.report.material import Material, Row
 from spectune.report.plots import Axis, Dot, Key, Plot, RowName, Rows, Scale, Segment, span
 from spectune.report.sections.section import Section
-from spectune.space import text_of
 
 MOST_ROWS = 16
-UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ def effects(material: Material) -> Section | None:
         plots += _plot(f"effects-{number}", f"On {metric.replace('_', ' ')} at {level}", own, direction)
     rows = tuple(
         EffectRow(
-            one["parameter"], _change(one), f"{one['objective'].replace('_', ' ')} at {one['level']}", one["says"],
+            one["parameter"], one["instead"], f"{one['objective'].replace('_', ' ')} at {one['level']}", one["says"],
         )
         for one in told
     )  # fmt: skip
@@ -54,7 +52,7 @@ def effects(material: Material) -> Section | None:
 
 def _plot(name: str, title: str, told: Iterable[Row], direction: str) -> Iterator[Plot]:
     """Yield the strongest effects on one objective; nothing where none is known."""
-    known = [one for one in told if not one["says"].startswith(UNKNOWN)]
+    known = [one for one in told if one["basis"] != "nothing"]
     ranked = sorted(known, key=lambda one: -abs(one["effect"][0]))[:MOST_ROWS]
     if not ranked:
         return
@@ -65,25 +63,20 @@ def _plot(name: str, title: str, told: Iterable[Row], direction: str) -> Iterato
     for index, one in enumerate(ranked):
         at, tone = lines.at(index), _tone(one, direction)
         triple = [None if end is None else 100.0 * end for end in one["effect"]]
-        tip = f"{one['parameter']}: {_change(one)}\n{one['says']}"
-        dots.append(Dot(x.across(100.0 * one["effect"][0]), at, tone, tip, whiskers=span(x, triple, at, tone)))
-        names.append(RowName(at, f"{one['parameter']}: {_change(one)}"))
+        tip = f"{one['parameter']}: {one['instead']}\n{one['says']}"
+        filled, across = one["basis"] == "launches", x.across(100.0 * one["effect"][0])
+        dots.append(Dot(across, at, tone, tip, filled=filled, whiskers=span(x, triple, at, tone)))
+        names.append(RowName(at, f"{one['parameter']}: {one['instead']}"))
     yield Plot(
         name, title,
-        "What changing one value in the best candidate does, all else equal, with 95 % intervals. Strongest first.",
+        "What changing one value in the best candidate does, all else equal as far as that is legal, by the models "
+        "fitted to all launches, with 95 % intervals. Strongest first.",
         Axis("change (%)", x.x_ticks()), Axis(), lines.height,
         segments=(Segment(x.across(0.0), 0, x.across(0.0), 100, "text", "dashed"),), dots=tuple(dots),
         rows=tuple(names),
-        keys=(Key("better", "good"), Key("worse", "bad"), Key("not told from nothing", "muted")),
+        keys=(Key("better", "good"), Key("worse", "bad"), Key("not told from nothing", "muted"),
+              Key("predicted: no two launches differ in just that", "text", filled=False)),
     )  # fmt: skip
-
-
-def _change(one: Row) -> str:
-    return f"{_value(one['value'])} instead of {_value(one['against'])}"
-
-
-def _value(value: Any) -> str:
-    return text_of(tuple(value) if isinstance(value, list) else value)
 
 
 def _tone(one: Row, direction: str) -> str:

@@ -57,12 +57,19 @@ def why(material: Material) -> Section | None:
     own = [fall for fall in told["waterfalls"] if fall["candidate_id"] == told["candidate_id"]]
     ranked = sorted(own, key=lambda fall: fall["level"] != told["level"])
     content = Why(
-        words=tuple(told["words"]),
+        words=(*told["words"], *_outside_graphs(material)),
         plots=tuple(_waterfall(index, fall) for index, fall in enumerate(ranked)),
         causes=tuple(_cause(cause) for cause in told["causes"]),
         actions=tuple((words, str(cost)) for words, cost in told["actions"]),
     )
     return Section("why", "Why not faster", content)
+
+
+def _outside_graphs(material: Material) -> Iterator[str]:
+    """Yield what of this candidate ran outside CUDA graphs, at all loads together."""
+    found = material.told["outside_graphs"]
+    if found is not None and found["candidate_id"] == material.why["candidate_id"]:
+        yield f"Outside CUDA graphs: {found['evidence']}"
 
 
 def _cause(cause: Row) -> CauseRow:

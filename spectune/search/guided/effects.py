@@ -1,36 +1,38 @@
 """What each searched parameter does, with an interval, "makes no difference" and "unknown" included.
 
-The question is what another value does instead of the best candidate's, all else equal, on average over the best
-candidates that were launched: those of the recommended branch, for draft parameters those with speculation. The
-answer is a contrast of predictions: what the fitted acceptance and cycle models expect, plus the Gaussian process on
-what these leave over, whose posterior covariance gives the interval. So an effect that no launch could have shown keeps
-its doubt, and launches that differ in several parameters share what they show. The deviations are widened by how far
-each launch lies from what all others predict of it (leave-one-out errors of the process), never narrowed; and by a part
-of what the law of trees expects, which random machines broke.
+The question is what another value does instead of the best candidate's, all else equal as far as that is legal
+(`neighbours`), on average over the best candidates that were launched: those of the recommended branch, for draft
+parameters those with speculation. The answer is a contrast of predictions: what the fitted acceptance and cycle models
+expect, plus the Gaussian process on what these leave over, whose posterior covariance gives the interval. So an effect
+that no launch could have shown keeps its doubt, and launches that differ in several parameters share what they show.
+Where no two launches differ in just that, the effect is a prediction, and says so. The deviations are widened by how
+far each launch lies from what all others predict of it (leave-one-out errors of the process), never narrowed; and by a
+part of what the law of trees expects, which random machines broke.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from spectune.analysis.estimate import Estimate
-from spectune.engines.sglang.rules.folding import nearest_legal
+from spectune.engines.protocol import Engine
 from spectune.search.guided.drafts import Drafts
 from spectune.search.guided.encoding import Axis, encode
 from spectune.search.guided.evidence import Evidence, evidence_of
 from spectune.search.guided.kernel import Components, Spreads
 from spectune.search.guided.landscape import UNEXPLAINED
+from spectune.search.guided.neighbours import Changes, Question, questions
 from spectune.search.guided.physics import Physics, Target, Works, targets_of
 from spectune.search.guided.residual import Residual
 from spectune.search.guided.setting import RELEVANT, Setting
 from spectune.search.records import TrialRecord
-from spectune.space import ALGORITHM, NO_SPECULATION, Candidate, Objective, Parameter, SearchSpace, Value
+from spectune.space import Candidate, Objective, SearchSpace, Value, text_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -38,7 +40,6 @@ LEAST_LAUNCHES = 3  # different candidates; fewer leave nothing to tell effects 
 LEAST_INFLATION = 1.5  # of the deviations: beliefs are narrower than truth where a machine has laws of its own
 NO_DIFFERENCE = 0.02  # an interval within this much of nothing is none
 NEVER_SEEN = 0.15  # standard deviation of the log effect of what no launch has varied
-CONTEXTS = 8  # candidates over which an effect is averaged
 TREE_LAW = 0.5  # part of what trees are expected to add for their shape that may be wrong whatever was launched
 Z95 = 1.96
 
@@ -51,88 +52,71 @@ class Effect:
         parameter: Its name.
         value: What it is changed to.
         against: Its value in the best candidate of the branch.
+        together: What has to change with it for the launch to be legal: name → value now and before.
         objective: The metric.
         level: Where it is measured.
         change: Of the metric, relative: 0.05 is 5 % more of it.
+        basis: "launches" where two that were measured differ in just this, "prediction" where what the models know of
+            it comes from launches that differ in more, "nothing" where nothing is known.
         says: The same in words.
     """
 
     parameter: str
     value: Value
     against: Value
+    together: Changes
     objective: str
     level: str
     change: Estimate
+    basis: Literal["launches", "prediction", "nothing"]
     says: str
+
+    @property
+    def instead(self) -> str:
+        """The change in words: `4 instead of 5 (with speculative-num-draft-tokens 5 instead of 6)`."""
+        beside = ", ".join(_beside(name, now, before) for name, (now, before) in self.together.items())
+        return f"{text_of(self.value)} instead of {text_of(self.against)}" + (f" ({beside})" if beside else "")
 
     def to_json(self) -> dict[str, Any]:
         """Return an entry of `effects` in `summary.json`."""
-        value, against = (list(one) if isinstance(one, tuple) else one for one in (self.value, self.against))
         return {
-            "parameter": self.parameter, "value": value, "against": against, "objective": self.objective,
-            "level": self.level, "effect": self.change.to_json(), "says": self.says,
+            "parameter": self.parameter, "value": _plain(self.value), "against": _plain(self.against),
+            "together": {name: [_plain(now), _plain(before)] for name, (now, before) in self.together.items()},
+            "instead": self.instead, "objective": self.objective, "level": self.level,
+            "effect": self.change.to_json(), "basis": self.basis, "says": self.says,
         }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Question:
-    """A value of a parameter against another: pairs of candidates that differ in it, and in what it brings along."""
-
-    parameter: Parameter
-    value: Value
-    against: Value
-    pairs: tuple[tuple[Candidate, Candidate], ...]
-
-
-def effects(records: Sequence[TrialRecord], space: SearchSpace, recommended: Candidate | None) -> list[Effect]:
-    """Return the effect of every other value of every searched parameter, objective by objective.
+def effects(
+    records: Sequence[TrialRecord], space: SearchSpace, recommended: Candidate | None, rules: Engine
+) -> list[Effect]:
+    """Return the effect of every other value that the best candidate may have, objective by objective.
 
     Args:
         records: Launches that can be compared with each other.
         space: Their search space.
         recommended: The candidate the study recommends; None when there is none.
+        rules: What is legal.
     """
     measured = [item for item in evidence_of(records, space) if item.targets is not None]
     if len({item.candidate for item in measured}) < LEAST_LAUNCHES or recommended is None:
         return []
-    questions = list(_questions(measured, space, recommended))
-    if not questions:
+    ranked = sorted(measured, key=lambda item: -sum((item.targets or ())[: len(space.objectives)]))
+    best = list(dict.fromkeys([recommended, *(item.candidate for item in ranked)]))
+    asked = list(questions(best, space, rules))
+    if not asked:
         return []
     targets = targets_of(space)[: len(space.objectives)]
-    logs, deviations = _differences(questions, measured, targets, space)
+    logs, deviations = _differences(asked, measured, targets, space)
     return [
         _answered(question, measured, objective, float(logs[row, column]), float(deviations[row, column]))
-        for column, question in enumerate(questions)
+        for column, question in enumerate(asked)
         for row, objective in enumerate(space.objectives)
     ]
 
 
-def _questions(measured: Sequence[Evidence], space: SearchSpace, recommended: Candidate) -> Iterator[_Question]:
-    ranked = sorted(measured, key=lambda item: -sum((item.targets or ())[: len(space.objectives)]))
-    best = list(dict.fromkeys([recommended, *(item.candidate for item in ranked)]))
-    for parameter in space.parameters.values():
-        name, speculates = parameter.name, parameter.is_speculative or recommended.speculative
-        contexts = [one for one in best if one.speculative is speculates and name in one.values][:CONTEXTS]
-        if parameter.is_fixed or not contexts:
-            continue
-        against = contexts[0].values[name]
-        for value in parameter.values:
-            if value in {against, NO_SPECULATION if name == ALGORITHM else None}:
-                continue
-            both = [(_changed(one, name, value, space), _changed(one, name, against, space)) for one in contexts]
-            pairs = tuple((one, other) for one, other in both if one is not None and other is not None)
-            if pairs:
-                yield _Question(parameter, value, against, pairs)
-
-
-def _changed(candidate: Candidate, name: str, value: Value, space: SearchSpace) -> Candidate | None:
-    """Return a candidate with another value, and the N that goes with it; None where that cannot be."""
-    found = Candidate.of(nearest_legal({**candidate.values, name: value}))
-    return found if found.values[name] == value and space.forbidden(found) is None else None
-
-
 def _differences(
-    questions: Sequence[_Question], measured: Sequence[Evidence], targets: Sequence[Target], space: SearchSpace
+    questions: Sequence[Question], measured: Sequence[Evidence], targets: Sequence[Target], space: SearchSpace
 ) -> tuple[Floats, Floats]:
     """Return the log differences and their standard deviations, shape (targets, questions)."""
     varied = sorted((p for p in space.parameters.values() if not p.is_fixed), key=lambda p: not p.is_speculative)
@@ -195,7 +179,7 @@ def _missed(fitted: Residual) -> Floats:
 
 
 def _answered(
-    question: _Question, measured: Sequence[Evidence], objective: Objective, log: float, deviation: float
+    question: Question, measured: Sequence[Evidence], objective: Objective, log: float, deviation: float
 ) -> Effect:
     unknown = _unknown(question, measured)
     if unknown:
@@ -203,13 +187,17 @@ def _answered(
     sign = 1.0 if objective.direction == "maximize" else -1.0
     edges = sorted(math.expm1(sign * log + z * deviation) for z in (-Z95, Z95))
     change = Estimate(math.expm1(sign * log), edges[0], edges[1])
+    launched = {item.candidate for item in measured}
+    shown = any(launched.issuperset(pair) for pair in question.pairs)
     return Effect(
-        question.parameter.name, question.value, question.against,
-        objective.metric, objective.level, change, unknown or _words(change),
+        question.parameter.name, question.value, question.against, question.together,
+        objective.metric, objective.level, change,
+        "nothing" if unknown else "launches" if shown else "prediction",
+        unknown or _words(change) + ("" if shown else ", predicted"),
     )  # fmt: skip
 
 
-def _unknown(question: _Question, measured: Sequence[Evidence]) -> str:
+def _unknown(question: Question, measured: Sequence[Evidence]) -> str:
     """Return why nothing is known of a value, empty when something is."""
     name = question.parameter.name
     seen = {item.candidate.values[name] for item in measured if name in item.candidate.values}
@@ -224,3 +212,13 @@ def _words(change: Estimate) -> str:
         return f"makes no difference (within ±{max(-change.lo, change.hi):.1%})"
     interval = f"{change.lo:+.1%} to {change.hi:+.1%}"
     return f"{change.est:+.1%} ({interval})" if change.lo > 0.0 or change.hi < 0.0 else f"not decided ({interval})"
+
+
+def _beside(name: str, now: Value | None, before: Value | None) -> str:
+    if now is None:
+        return f"without {name}"
+    return f"with {name} {text_of(now)}" + ("" if before is None else f" instead of {text_of(before)}")
+
+
+def _plain(value: Value | None) -> Any:
+    return list(value) if isinstance(value, tuple) else value

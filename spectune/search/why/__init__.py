@@ -2,6 +2,7 @@
 
 from spectune.search.why.engine_cycles import engine_cycles
 from spectune.search.why.generating import training_of
+from spectune.search.why.graphs import outside_graphs
 from spectune.search.why.of_study import break_even_of
 
-__all__ = ["break_even_of", "engine_cycles", "training_of"]
+__all__ = ["break_even_of", "engine_cycles", "outside_graphs", "training_of"]

@@ -1,0 +1,41 @@
+"""What a study's engine may launch by its rules alone: to read a study where there is no engine, as in its report."""
+
+from __future__ import annotations
+
+import re
+
+from spectune.engines import cpu_reference
+from spectune.engines.protocol import Engine
+from spectune.engines.sglang.adapter import SGLangEngine
+from spectune.engines.sglang.interpreter import Interpreter
+from spectune.space import SearchSpace
+
+NOBODY = Interpreter("python3")
+"""Is never asked."""
+
+
+def rules_of(space: SearchSpace, title: str) -> Engine:
+    """Return the engine of a space as far as its table of rules goes: nothing of the machine is looked at.
+
+    Args:
+        space: What is searched.
+        title: Of the engine that was launched; its version decides which rules hold.
+    """
+    section = space.engine
+    runtime = None if section.runtime is None else cpu_reference.planned(section.runtime)
+    return SGLangEngine(
+        NOBODY,
+        version_of(title),
+        fixed={**(runtime.args if runtime else {}), **section.args},
+        env={**(runtime.env if runtime else {}), **section.env_to_set},
+        gpus=0,
+        most_running=space.workload.most_running,
+        unset=section.env_to_unset,
+        check_drafters=False,
+    )
+
+
+def version_of(title: str) -> str | None:
+    """Return SGLang's version in the title of an engine, None where there is none."""
+    found = re.search(r"\bSGLang (\d[\w.]*)", title)
+    return found[1] if found else None
