@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from spectune.search.sentence import unconfirmed
+
 SHOWN_OF_THE_REST = 6
 Row = Mapping[str, Any]
 
@@ -33,11 +35,14 @@ class Shown:
     @property
     def heading(self) -> str:
         """Its name, and what makes it worth a look."""
-        confirmed = self.levels[0]["confirmed"] and not self.plain
+        first = self.levels[0]
+        confirmed = first["confirmed"] and not self.plain
         words = {
             "recommended": self.recommended, "not told apart": self.tied, "Pareto-optimal": self.optimal,
             "confirmed": confirmed,
         }  # fmt: skip
+        if (self.recommended or self.optimal) and not first["confirmed"]:
+            words[unconfirmed(first["trials"])] = True
         marks = ", ".join(word for word, holds in words.items() if holds)
         return f"{self.label} ({marks})" if marks else self.label
 
@@ -46,18 +51,19 @@ def answer_rows(summary: Mapping[str, Any]) -> tuple[list[Shown], list[str]]:
     """Return the candidates to show, and what to say of those that are not.
 
     The recommended one comes first, then the best without speculation, then the Pareto set and the best of the rest.
-    Configurations without speculation mostly differ by less than their launches do, so only the best of them is shown.
+    Configurations without speculation mostly differ by less than their launches do, so of them only the best is shown,
+    and what is exported: those that nothing beats in every objective.
     """
     every = list(_candidates(summary))
     plain = [one for one in every if one.plain]
     best = next((one for one in plain if one.recommended), None) or next(iter(_compared(summary, plain)), None)
     ends = [one for one in every if one.recommended or one is best]
-    rest = [one for one in every if not one.plain and one not in ends]
+    rest = [one for one in every if (one.optimal or not one.plain) and one not in ends]
     optimal = sum(one.optimal for one in rest)
     shown = [*ends, *rest[: optimal + SHOWN_OF_THE_REST]]
     lines = []
-    if best is not None and len(plain) > 1:
-        others = [one for one in plain if one is not best]
+    others = [one for one in plain if one not in shown]
+    if best is not None and others:
         lines.append(_told(len(others), "without", [_speeds(one, best) for one in others]))
     if left := rest[optimal + SHOWN_OF_THE_REST :]:
         speedups = [row["speedup"][0] for one in left for row in one.levels if row["speedup"]]

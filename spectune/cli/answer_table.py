@@ -17,6 +17,7 @@ from spectune.cli.terminal import OUT, clock, print_json
 LEGEND = """\
 tok/s, speedup: one request's, against the best configuration without speculation; in all: of all requests together
 accept, needed: tokens per verify, and how many it takes to break even; S,K,N: draft steps, top-k, draft tokens"""
+UNCONFIRMED = "not confirmed: only the launches that it was found by say so, and the best of many is partly luck"
 TOO_SHORT = "(too short): not measured long enough to say how exactly; the notes of the launches say what would do"
 # level, tok/s of one request, of all, speedup with interval, accept length measured and needed, cycle, gap
 WIDTHS = (6, 9, 8, 20, 8, 8, 10, 2)
@@ -72,6 +73,8 @@ def _print_candidates(summary: Mapping[str, Any]) -> None:
     for line in others:
         OUT.print(line)
     OUT.print(LEGEND, style="dim", markup=False)
+    if any("not confirmed" in one.heading for one in shown):
+        OUT.print(UNCONFIRMED, style="dim", markup=False)
     if any(row["speedup"] and None in row["speedup"][1:] for one in shown for row in one.levels):
         OUT.print(TOO_SHORT, style="dim", markup=False)
 
@@ -153,8 +156,9 @@ def _account(summary: Mapping[str, Any]) -> str:
 
 
 def _files(answer: Answer) -> list[str]:
-    others = [exported.shell for exported in answer.exported if exported.shell != answer.recommended_file]
-    lines = [f"also exported: {file}" for file in others]
+    labels = {row["candidate_id"]: row["label"] for row in answer.summary["candidates"]}
+    others = [exported for exported in answer.exported if exported.shell != answer.recommended_file]
+    lines = [f"also exported: {labels[one.candidate_id]}: {one.shell}" for one in others]
     if answer.recommended_file is not None:
         lines.append(f"recommended: {answer.summary['recommended']['label']}")
         lines.append(f"launch file: {answer.recommended_file}")

@@ -8,6 +8,7 @@ import sys
 
 import spectune.cli.commands  # noqa: F401 (registers them)
 from spectune.cli.program import app
+from spectune.cli.silence import SILENCE
 from spectune.cli.streams import open_standard_streams, print_error
 from spectune.errors import SpectuneError
 
@@ -18,6 +19,7 @@ def main() -> None:
     """Run the command line and end the process with its exit code."""
     open_standard_streams()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends like Ctrl-C, at whatever it finds us
+    SILENCE.begin()
     os.umask(os.umask(0o022) | 0o022)  # nothing of a study is for everybody to write
     try:
         app(standalone_mode=True)
@@ -37,3 +39,5 @@ def main() -> None:
             SpectuneError("this process may take no more memory; see `ulimit -v`, or the limit of its container")
         )
         sys.exit(BAD_INPUT)
+    finally:
+        SILENCE.end()

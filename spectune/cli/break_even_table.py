@@ -12,6 +12,8 @@ from spectune.cli.terminal import OUT
 SHOWN_OF_THE_REST = 6
 # level, class, accept length, needed, possible, speedup, cycle, draft, verify, host, gap
 WIDTHS = (6, 10, 18, 18, 4, 9, 8, 8, 8, 7, 2)
+WIDTH, COLUMN = 100, 12
+LONGEST_STEP = 60
 MARKS = {"pays": "green", "loses": "red", "unclear": "yellow"}
 METHOD = """\
 accept: tokens per verify; needed: to be as fast as the best launch without speculation, accept / speedup; of: the most
@@ -91,7 +93,8 @@ def _print_waterfall(falls: Waterfall) -> None:
     ends = {falls.steps[0].name, falls.steps[-1].name}
     for step in falls.steps:
         change = "" if step.name in ends else f"{step.tok_s:+.1f}"
-        OUT.print(f"{step.words:<64}{step.reached_ms:>12.2f}{step.reached_tok_s:>12.1f}{change:>12}", markup=False)
+        words = step.words if len(step.words) <= LONGEST_STEP else "this candidate"
+        OUT.print(f"{words:<64}{step.reached_ms:>12.2f}{step.reached_tok_s:>12.1f}{change:>12}", markup=False)
 
 
 def _print_causes(answer: BreakEvenOfStudy) -> None:
@@ -128,9 +131,13 @@ def _print_what_if(what_if: WhatIf) -> None:
 
 
 def _heading(title: str, *columns: str) -> None:
+    """Print a title and the names of the columns below it, beside it where there is room."""
     OUT.print()
-    width = 100 - 12 * len(columns) if columns else 100
-    OUT.print(Text(f"{title:<{width}}", style="bold").append("".join(f"{name:>12}" for name in columns), style="dim"))
+    names = "".join(f"{name:>{COLUMN}}" for name in columns)
+    if len(title) + len(names) > WIDTH:
+        OUT.print(Text(title, style="bold"), soft_wrap=True)
+        title = ""
+    OUT.print(Text(f"{title:<{WIDTH - len(names)}}", style="bold").append(names, style="dim"))
 
 
 def _line(*cells: str) -> str:

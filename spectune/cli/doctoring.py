@@ -15,6 +15,7 @@ from spectune.engines.open import load_checked_space, missing_models, open_engin
 from spectune.engines.preflight import preflight_of
 from spectune.engines.protocol import EngineSoftware
 from spectune.engines.sglang.adapter import SGLangEngine
+from spectune.errors import Problem
 from spectune.machine import (
     LOOK_S,
     CoreMeter,
@@ -151,10 +152,7 @@ def _space_findings(space: SearchSpace, engine: SGLangEngine) -> list[Finding]:
         for problem in missing_models(space, engine)
     ]
     drafters = preflight_of(space, engine)
-    lacking += [
-        Finding("drafter", "fatal", str(problem), ends)
-        for problem in drafters.problems
-    ]
+    lacking += [Finding("drafter", "fatal", str(problem), ends) for problem in drafters.problems]
     said = [*drafters.notes, *queueing(space, engine), *unwise_variables(space, engine)]
     return [*lacking, *(Finding("space", "warning", text, "the search says so too, and goes on") for text in said)]
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 
 from rich.table import Table
 
-from spectune.cli.terminal import OUT, PROGRESS, print_json
+from spectune.cli.silence import SILENCE
+from spectune.cli.terminal import OUT, PROGRESS, print_json, print_line
 from spectune.engines.simulated.command import RESOLVER_REFUSED, CommandRefused
 from spectune.engines.simulated.engine import DEFAULT_PROFILE
 from spectune.engines.simulated.launch import SimulatedLaunch
@@ -54,7 +54,8 @@ def print_prediction(
         return code
     for warning in prediction.warnings:
         PROGRESS.print(f"warning: {warning}", markup=False, soft_wrap=True)
-    sys.stdout.write("\n".join(_lines(launch, prediction, concurrency, context_tokens, why)) + "\n")
+    for line in _lines(launch, prediction, concurrency, context_tokens, why):
+        print_line(line)
     return code
 
 
@@ -65,6 +66,7 @@ def run_simulation(profile: str | None, words: Sequence[str], *, port: int | Non
         SpectuneError: The profile, the command or the time scale is refused.
     """
     scale = time_scale_of(str(time_scale))
+    SILENCE.end()  # the engine writes its log itself
     return run_engine(load_profile(profile or DEFAULT_PROFILE), words, os.environ, time_scale=scale, port=port)
 
 
@@ -89,7 +91,7 @@ def list_profiles(*, as_json: bool) -> None:
     for one in profiles:
         default = " (the default)" if one.name == DEFAULT_PROFILE else ""
         OUT.print(f"\n{one.name}{default}: {one.file.source.strip()}", markup=False)
-        sys.stdout.write(f"{one.path}\n")  # in one piece, whatever the width
+        print_line(str(one.path))
     OUT.print(f"\nA machine of your own: copy one of these files and change it; every key is explained in {PAGE}")
 
 
@@ -97,7 +99,7 @@ def _show_refusal(reason: str, *, as_json: bool) -> None:
     if as_json:
         print_json(refused(reason))
     else:
-        sys.stdout.write(f"simulated: the launch fails at startup, unsupported: {reason}\n")
+        print_line(f"simulated: the launch fails at startup, unsupported: {reason}")
 
 
 def _lines(

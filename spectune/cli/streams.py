@@ -6,6 +6,7 @@ import io
 import os
 import sys
 
+from spectune.cli.silence import SILENCE
 from spectune.engines.sglang.printable import printable
 
 
@@ -54,5 +55,6 @@ def open_standard_streams() -> None:
 
 def print_error(error: Exception) -> None:
     """Print what went wrong on standard error; names of files may hold what a terminal would obey."""
+    SILENCE.end()
     text = "\n".join(printable(line) for line in str(error).split("\n"))
     print(f"spectune: {text}", file=sys.stderr)

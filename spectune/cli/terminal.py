@@ -13,6 +13,7 @@ from typing import Any
 from rich.console import Console, ConsoleRenderable, RenderHook
 from rich.text import Text
 
+from spectune.cli.silence import SILENCE
 from spectune.engines.sglang.printable import printable
 from spectune.files import json_bytes
 
@@ -24,6 +25,7 @@ class _Tamed(RenderHook):
     """Takes out of every text what a terminal would obey: names, notes and logs are other people's words."""
 
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        SILENCE.end()
         for text in renderables:
             if isinstance(text, Text):  # letter for letter, so that its styles stay where they are
                 text.plain = "".join(map(_tame, text.plain))
@@ -80,6 +82,7 @@ def busy(note: str) -> Iterator[None]:
 
 def print_json(value: Any) -> None:
     """Print `value` as indented JSON on standard output."""
+    SILENCE.end()
     sys.stdout.write(json_bytes(value).decode())
 
 

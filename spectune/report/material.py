@@ -10,6 +10,7 @@ from typing import Any
 from spectune.blotting import blotted
 from spectune.export import secret_values
 from spectune.search.records import TrialRecord
+from spectune.search.sentence import unconfirmed
 from spectune.search.why import break_even_of
 from spectune.space import SearchSpace
 
@@ -74,6 +75,11 @@ class Material:
         """Ids of candidates that nothing beats in every objective."""
         best = set(self.told["pareto"])
         return frozenset(r.candidate.candidate_id for r in self.records if r.trial in best)
+
+    def doubt(self, candidate_id: str) -> str:
+        """Return what is to be known of a candidate that was not relaunched after it was picked; empty if it was."""
+        row = next((row for row in self.rows if row["candidate_id"] == candidate_id), None)
+        return "" if row is None or row["confirmed"] else unconfirmed(row["trials"])
 
     @cached_property
     def levels(self) -> tuple[str, ...]:

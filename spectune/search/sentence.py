@@ -136,6 +136,15 @@ def seen_in_search(candidate_id: str, evidence: Evidence, space: SearchSpace) ->
     return math.exp(math.fsum(logs[0]) / len(logs[0]) - math.fsum(logs[1]) / len(logs[1]))
 
 
+def unconfirmed(trials: Sequence[int]) -> str:
+    """Return what is to be known of figures that no launch made to confirm them bears out.
+
+    Args:
+        trials: The launches behind them.
+    """
+    return "measured once, not confirmed" if len(trials) == 1 else "not confirmed"
+
+
 def is_confirmed(candidate_id: str, records: Sequence[TrialRecord]) -> bool:
     """Whether a candidate was relaunched after it had been picked."""
     return any(r.role is Role.CONFIRM and r.candidate.candidate_id == candidate_id for r in records)

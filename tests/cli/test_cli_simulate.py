@@ -110,8 +110,8 @@ def test_what_sglang_s_resolver_refuses_is_a_failure_of_the_launch() -> None:
 
 
 def test_an_exception_without_words_is_told_with_the_way_out() -> None:
-    words = ("--speculative-algorithm", "EAGLE3", "--speculative-draft-model-path", "37k", "--speculative-num-steps", "3")
-    ran = predict(*LOAD, "--", *ARGV, *words)
+    drafting = ("--speculative-algorithm", "EAGLE3", "--speculative-draft-model-path", "37k")
+    ran = predict(*LOAD, "--", *ARGV, *drafting, "--speculative-num-steps", "3")
     assert ran.returncode == 1
     assert ran.stdout == (
         "simulated: the launch fails at startup, unsupported: SGLang ends it with TypeError: '>' not supported between "

@@ -20,7 +20,8 @@ from spectune.search.steps import Role
 HOSTILE = "</script><script>alert(1)</script> \"'\n<img src=x onerror=alert(2)> <!-- {{ 7*7 }} &amp; \u2028 `$(id)`"
 EFFECT = {
     "parameter": "page-size", "value": 16, "against": 1, "together": {}, "instead": "16 instead of 1",
-    "objective": "decode_speed", "level": "c1", "effect": [-0.03, -0.05, -0.01], "basis": "launches", "says": "-3.0% (-5.0% to -1.0%)",
+    "objective": "decode_speed", "level": "c1", "effect": [-0.03, -0.05, -0.01], "basis": "launches",
+    "says": "-3.0% (-5.0% to -1.0%)",
 }  # fmt: skip
 
 

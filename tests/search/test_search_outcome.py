@@ -41,8 +41,8 @@ def test_a_clear_loss_recommends_the_baseline() -> None:
     assert found["recommended"]["trial"] == 0
     sentence = found["sentence"]
     assert sentence.startswith(
-        "Do not speculate: by the geometric mean of decode speed at c1 and ttft p95 ms at c8 no candidate is as fast as "
-        "the best launch without. Closest is EAGLE3 strong 3,1,4"
+        "Do not speculate: by the geometric mean of decode speed at c1 and ttft p95 ms at c8 no candidate is as fast "
+        "as the best launch without. Closest is EAGLE3 strong 3,1,4"
     )
     assert "× by that: 0.60 × the decode speed at c1" in sentence
     assert sentence.count("EAGLE3 strong 3,1,4") == 1

@@ -11,6 +11,7 @@ from spectune.report.sections.predicted import Predicted, predicted
 from spectune.report.sections.section import Section
 from spectune.report.sections.what_if import Curve, curves
 from spectune.report.wording import NOTHING, close_interval, count, estimate, length, number, speedup_interval, times
+from spectune.search.sentence import unconfirmed
 
 MOST_ROWS = 16
 VERDICTS = {"pays": "good", "loses": "bad", "unclear": "unclear"}
@@ -58,7 +59,7 @@ def break_even(material: Material) -> Section:
 def _row(row: Row, material: Material, targets: Iterable[float]) -> BreakEvenRow:
     accepted, needed, cycle, steps = row["accept_length"], row["break_even"], row["cycle_ms"], row["num_steps"]
     remarks = ["Pareto-optimal"] if row["candidate_id"] in material.pareto else []
-    remarks += ["confirmed by relaunch"] if row["confirmed"] else []
+    remarks.append("confirmed by relaunch" if row["confirmed"] else unconfirmed(row["trials"]))
     details = [f"{length(accepted[0])} / {number(cycle[0])} ms = {number(accepted[0] / cycle[0] * 1000.0)} tok/s"]
     if steps:
         details.append(f"{count(steps, 'step')} can give {steps + 1} at most")

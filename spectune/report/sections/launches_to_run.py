@@ -22,6 +22,7 @@ class Command:
         label: Its configuration.
         trial: The launch it was taken from.
         figures: What it reached in the objectives.
+        doubt: Why these may be luck; empty where a relaunch bears them out.
         text: The command; empty where it cannot be written as one.
         withheld: What was left out of it because it holds a secret.
         problem: Why it cannot be written as a command.
@@ -30,6 +31,7 @@ class Command:
     label: str
     trial: int
     figures: str
+    doubt: str
     text: str = ""
     withheld: tuple[str, ...] = ()
     problem: str = ""
@@ -60,14 +62,14 @@ def launches_to_run(material: Material) -> Section:
 
 def _command(material: Material, command: LaunchCommand, facts: Mapping[str, Any]) -> Command:
     label, trial = facts["label"], facts["trial"]
-    figures = "; ".join(_figures(material, facts["candidate_id"]))
+    figures, doubt = "; ".join(_figures(material, facts["candidate_id"])), material.doubt(facts["candidate_id"])
     try:
         kept = Launch.of(command)
         text = command_text(command)
     except SpectuneError as error:
-        return Command(label, trial, figures, problem=material.shown(str(error)))
+        return Command(label, trial, figures, doubt, problem=material.shown(str(error)))
     withheld = (*kept.withheld_env, *(f"--{name}" for name in kept.withheld_options))
-    return Command(label, trial, figures, text, withheld)
+    return Command(label, trial, figures, doubt, text, withheld)
 
 
 def _figures(material: Material, candidate: str) -> Iterator[str]:

@@ -46,15 +46,10 @@ def highlighted(material: Material, most: int = HIGHLIGHTED) -> dict[str, str]:
 
 def name_of(material: Material, candidate: str) -> str:
     """Return a candidate's name with what it is to the study."""
-    roles = [
-        role
-        for role, holds in (
-            ("recommended", candidate == material.recommended),
-            ("Pareto-optimal", candidate in material.pareto and candidate != material.recommended),
-        )
-        if holds
-    ]
-    return material.labels[candidate] + (f" ({roles[0]})" if roles else "")
+    recommended, optimal = candidate == material.recommended, candidate in material.pareto
+    roles = ["recommended"] if recommended else ["Pareto-optimal"] if optimal else []
+    roles += [doubt] if roles and (doubt := material.doubt(candidate)) else []
+    return material.labels[candidate] + (f" ({', '.join(roles)})" if roles else "")
 
 
 def _levels(material: Material) -> Plot:

@@ -86,9 +86,7 @@ class _Neighbourhood:
     space: SearchSpace
     rules: Engine
 
-    def pair(
-        self, candidate: Candidate, name: str, value: Value, against: Value
-    ) -> tuple[Candidate, Candidate] | None:
+    def pair(self, candidate: Candidate, name: str, value: Value, against: Value) -> tuple[Candidate, Candidate] | None:
         """Return a candidate with one value and with the other; None where one of them cannot be."""
         one, other = self._with(candidate, name, value), self._with(candidate, name, against)
         return None if one is None or other is None else (one, other)
@@ -127,9 +125,7 @@ class _Neighbourhood:
         chain = (candidate.eagle_topk or 1) == 1
         free = {ALGORITHM} | ({NUM_DRAFT_TOKENS} if chain else set())
         known = self.space.parameters
-        listed = all(
-            known[name].allows(value) for name, value in candidate.items if name in known and name not in free
-        )
+        listed = all(known[name].allows(value) for name, value in candidate.items if name in known and name not in free)
         return listed and self.space.forbidden(candidate) is None
 
 

@@ -96,7 +96,8 @@ CHAIN = {
 def launched(*changes: dict[str, object], at: SearchSpace = SPACE) -> list[TrialRecord]:
     """A chain, what differs from it, and a baseline."""
     plain = Proposer(at, engine(at)).baseline()
-    return [launch(n, one) for n, one in enumerate([plain, *(Candidate.of({**CHAIN, **one}) for one in ({}, *changes))])]
+    chains = [Candidate.of({**CHAIN, **one}) for one in ({}, *changes)]
+    return [launch(trial, one) for trial, one in enumerate([plain, *chains])]
 
 
 def test_the_steps_of_a_chain_take_its_draft_tokens_along() -> None:
@@ -106,7 +107,7 @@ def test_the_steps_of_a_chain_take_its_draft_tokens_along() -> None:
     assert set(steps) == {1, 2, 3, 5, 6}
     assert steps[6].together == {"speculative-num-draft-tokens": (7, 5)}
     assert steps[6].instead == "6 instead of 4 (with speculative-num-draft-tokens 7 instead of 5)"
-    assert not [effect for effect in found if effect.parameter == "speculative-num-draft-tokens"]  # a chain has no choice
+    assert "speculative-num-draft-tokens" not in {effect.parameter for effect in found}  # a chain has no choice
 
 
 def test_what_launches_differ_in_is_told_from_what_is_predicted() -> None:
