@@ -207,7 +207,7 @@ def test_the_finished_study_answers_again_without_a_launch(lived: Lived) -> None
     assert sorted(lived.study.glob("trials/*")) == before
 
 
-@pytest.mark.parametrize("name", ["studies", "report", "export", "diagnose", "calibrate", "breakeven"])
+@pytest.mark.parametrize("name", ["studies", "report", "export", "calibrate", "breakeven"])
 def test_the_readmes_commands_on_a_study(lived: Lived, name: str) -> None:
     commands = [c for c in spectune_commands() if c[0] == name and ("quickstart" in " ".join(c) or len(c) == 1)]
     assert commands
@@ -216,6 +216,13 @@ def test_the_readmes_commands_on_a_study(lived: Lived, name: str) -> None:
         done = lived.spectune(*arguments, *extra)
         assert done.returncode == 0, done.stderr
         assert any(word in done.stdout for word in ("launch-", "quickstart", "break-even"))
+
+
+def test_a_launch_of_the_study_is_diagnosed(lived: Lived) -> None:
+    """As the README does with the log that comes with it."""
+    done = lived.spectune("diagnose", "--log", "studies/quickstart/trials/0002/server.log", "--baseline", "430")
+    assert done.returncode == 0, done.stderr
+    assert "break-even: 430 tok/s × " in done.stdout
 
 
 @pytest.fixture

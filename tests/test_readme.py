@@ -39,8 +39,11 @@ def test_the_first_two_blocks_are_the_two_commands() -> None:
 
 def test_every_command_is_run_somewhere() -> None:
     here = [c[0] for c in ALONE]
-    end_to_end = ["search", "studies", "report", "export", "diagnose", "calibrate", "breakeven"]
-    assert all(c in ALONE or c in ON_SIMULATED or c[0] in [*end_to_end, "doctor", "init"] for c in spectune_commands())
+    end_to_end = ["search", "studies", "report", "export", "calibrate", "breakeven"]
+    assert all(
+        c in ALONE or c in ON_SIMULATED or c[0] in [*end_to_end, "diagnose", "doctor", "init"]
+        for c in spectune_commands()
+    )
     assert {"breakeven", "engine", "search"} <= set(here)
 
 
@@ -52,6 +55,16 @@ def test_commands_that_need_no_study(arguments: list[str], tmp_path: Path) -> No
     assert done.returncode == 0, done.stderr
     assert done.stdout
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_shown_diagnosis_is_what_is_printed() -> None:
+    (call,) = [c for c in spectune_commands() if c[0] == "diagnose"]
+    done = run(call, ROOT)
+    assert done.returncode == 0, done.stderr
+    shown = README.partition("with the poor drafter (paths shortened):\n\n```\n")[2].partition("```")[0].splitlines()
+    printed = [line.rstrip() for line in done.stdout.splitlines()]
+    for line in (line for line in shown if line != "…"):
+        assert any(one == line or one.startswith(line.removesuffix("…")) for one in printed), line
 
 
 def test_a_space_of_your_own(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def print_answer(answer: Answer, *, as_json: bool) -> None:
     for line in _machine_lines(summary):
         OUT.print(line, style="yellow", markup=False)
     _print_candidates(summary)
-    for line in (*_graph_lines(summary), *_target_lines(summary), *effect_lines(summary["effects"])):
+    for line in (*graph_lines(summary), *_target_lines(summary), *effect_lines(summary["effects"])):
         OUT.print(line, markup=False)
     if (lent := summary["warm_start"]) is not None:
         OUT.print(f"begun with {lent['launches']} launches of study {lent['study']} ({lent['why']})", markup=False)
@@ -99,7 +99,7 @@ def _target_lines(summary: Mapping[str, Any]) -> list[str]:
     return [f"{row['label']} at {level}:", *(f"  {line}" for line in lines)]
 
 
-def _graph_lines(summary: Mapping[str, Any]) -> list[str]:
+def graph_lines(summary: Mapping[str, Any]) -> list[str]:
     """Return what of the speculation that the verdict rests on ran outside CUDA graphs, and what helps."""
     found = summary["outside_graphs"]
     if found is None:

@@ -17,7 +17,8 @@ from spectune.space import Candidate, SearchSpace
 CHECK_EVERY = 6
 """The reference is launched again after so many other launches."""
 TUNE_EVERY = 4
-"""One of so many launches of the search belongs to the no-speculation branch, as long as it has something to try."""
+"""One of so many launches of the search belongs to the no-speculation branch, as long as it has something to try; the
+guided search, which sees both branches, may launch more of it where it has most left to find there."""
 
 
 MOST_REPEATS = 3

@@ -77,6 +77,7 @@ def words(evidence: Evidence, space: SearchSpace) -> list[str]:
         told += [part.words for part in verdict.parts]
     told += [seen] if (seen := _seen_before(evidence, space)) else []
     told += [tied] if (tied := ties_words(evidence, space, len(evidence.ties))) else []
+    told += [shares] if (shares := _shares(evidence)) else []
     told.append(f"launch noise: {line.noise.source}")
     told += _places(line)
     for jump in line.jumps:
@@ -104,6 +105,15 @@ def ties_words(evidence: Evidence, space: SearchSpace, most: int) -> str | None:
     more = len(evidence.ties) - len(named)
     rest = f" and {more} more" if more else ""
     return f"Not told apart from {space.label(evidence.recommended)}: {', '.join(named)}{rest}"
+
+
+def _shares(evidence: Evidence) -> str | None:
+    """Say that most of the search was for the best launch without speculation, where it was."""
+    searched = [record.candidate for record in evidence.line.every if record.role is Role.SEARCH]
+    plain = sum(not candidate.speculative for candidate in searched)
+    if 2 * plain <= len(searched) or plain == len(searched):
+        return None
+    return f"{plain} of {len(searched)} launches of the search were without speculation: there most was left to find"
 
 
 def _places(line: Timeline) -> Iterator[str]:

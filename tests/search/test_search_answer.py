@@ -11,7 +11,10 @@ from typer.testing import CliRunner
 
 from spectune.answer import deliver, export_answer, remembered_stop
 from spectune.cli.app import app
+from spectune.export import Format
 from spectune.search import Stop, StudyFolder, TrialRecord, open_study
+from spectune.search.sentence import UNCONFIRMED
+from spectune.search.steps import Role
 from spectune.serving import FailureClass
 
 RECORDS = [record(0, baseline()), record(1, chain(3), 160.0, accept=2.4, ttft_ms=90.0)]
@@ -35,6 +38,20 @@ def test_everything_is_written_and_says_the_same(tmp_path: Path) -> None:
     assert json.loads(folder.summary_file.read_text())["recommended"]["trial"] == 1
     assert answer.summary["sentence"] in answer.report.read_text()
     assert remembered_stop(folder) == Stop("enough")
+
+
+def test_what_no_relaunch_bears_out_says_so_in_its_files_and_beside_them(tmp_path: Path) -> None:
+    """In SGLang's table of steps too, which has no pick to say it."""
+    confirmed = [*RECORDS, record(2, baseline(), role=Role.CONFIRM), record(3, chain(3), 160.0, role=Role.CONFIRM)]
+    formats = [Format.SHELL, Format.CONFIG, Format.ADAPTIVE]
+    for number, (records, warned) in enumerate([(RECORDS, True), (confirmed, False)]):
+        folder = study(tmp_path / str(number), records)
+        answer = deliver(folder, space(), records, None, report_file=tmp_path / "report.html")
+        for one in export_answer(folder, space(), records, answer.summary, formats=formats):
+            assert (UNCONFIRMED in one.notes) is warned
+            assert set(one.files) >= set(formats[:2])
+            for file in one.files.values():
+                assert (UNCONFIRMED in file.read_text()) is warned, file
 
 
 def test_a_pick_that_is_another_launch_by_now_stays_and_is_said(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ from search_samples import record
 from why_samples import TEXT, chain, exactly, field_space, launch, pcie, study, told
 
 from spectune.analysis.diagnosis import Cost
+from spectune.cli.answer_table import graph_lines
+from spectune.cli.break_even_table import print_break_even_of
 from spectune.engines.protocol import Mismatch
 from spectune.search.steps import Role
 from spectune.search.summary import summarise
@@ -110,6 +112,32 @@ def test_all_figures_stay_consistent_on_any_machine(plain, fixed, draft, token):
     at = next(x for x in answer.what_if.by_accept_length if x.accept_length == chosen.accept_length.est)
     assert at.speed == pytest.approx(chosen.decode_speed.est)
     json.dumps(answer.to_json(), allow_nan=False)
+
+
+def test_verifies_outside_graphs_are_told_with_the_verdict():
+    summary = summarise(study(), field_space(), None, name="field", engine="SGLang 0.5.23")
+    told = summary["outside_graphs"]
+    assert told["cause"] == "eager"
+    assert told["evidence"] == "the verify ran outside CUDA graphs at batch size 1, 8, 32"
+    assert told["actions"][0][1] == "a flag"
+    (line,) = graph_lines(summary)
+    assert line.startswith("outside CUDA graphs, EAGLE3")
+    assert told["evidence"] in line
+    inside = summarise(study(graphs=(True, True)), field_space(), None, name="field", engine="SGLang 0.5.23")
+    assert inside["outside_graphs"] is None
+    assert graph_lines(inside) == []
+
+
+def test_a_long_name_keeps_the_columns_of_the_waterfall_apart(capsys, field_case):
+    long = "EAGLE3 an-uncommonly-long-drafter 2,1,3 · graphs 1-64 · NCCL_ALGO=allreduce:tree · NCCL_PROTO=LL"
+    falls = next(one for one in field_case.waterfalls if one.candidate_id == field_case.candidate_id)
+    steps = (*falls.steps[:-1], replace(falls.steps[-1], words=long))
+    shown = replace(field_case, waterfalls=(replace(falls, label=long, steps=steps),))
+    print_break_even_of(shown)
+    lines = capsys.readouterr().out.splitlines()
+    at = lines.index(f"From no speculation to {long} at {falls.level}")
+    assert lines[at + 1].split() == ["ms", "per", "token", "tok/s"]
+    assert next(line for line in lines[at:] if line.startswith("this candidate")).split()[2:]
 
 
 def test_rows_are_those_of_the_summary(field_case):
