@@ -7,6 +7,7 @@
 # c8: decode speed 418.5 tok/s [410.6, 426.1], output throughput 3190.1 tok/s [3057.2, 3322.9], accept length 4.51 [4.43, 4.59]
 # needs the folder /opt/spectune/engines/cpu-reference/content-49e96bf731ff/models/target (model-path)
 # needs the folder /opt/spectune/engines/cpu-reference/content-49e96bf731ff/models/drafter-strong (speculative-draft-model-path)
+# NOT CONFIRMED: no launch made after it was picked bears its figures out
 # HOST and PORT choose the address, 127.0.0.1:30000 otherwise; more arguments are passed on
 set -euo pipefail
 
