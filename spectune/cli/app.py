@@ -29,6 +29,7 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
+        SILENCE.end()
         sys.stderr.close()  # the reader of our output left; that is not an error of ours
         sys.exit(DONE)
     except OSError as error:  # the current folder is gone, the output device is full, …

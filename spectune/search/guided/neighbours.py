@@ -11,7 +11,8 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from spectune.engines.protocol import Engine, Illegal
+from spectune.engines.parts import Illegal
+from spectune.engines.protocol import Engine
 from spectune.engines.sglang.rules.folding import nearest_legal
 from spectune.space import (
     ALGORITHM,
