@@ -14,6 +14,7 @@ from spectune.errors import SpectuneError
 from spectune.search import StudyFolder, open_prompts
 from spectune.search.samplers import GUIDED
 from spectune.search.shared.description import LONGEST_TAKEOVER_S
+from spectune.search.shared.storage import EXAMPLES
 from spectune.space import SearchSpace, parse_duration
 
 SHORTEST_TAKEOVER_S = 3.0
@@ -43,8 +44,10 @@ def shared_by(storage: str | None, *, takeover: str = "10m", other_engine: bool,
     What the environment says is taken out of it: no engine is to inherit a password.
 
     Raises:
-        SpectuneError: The time is none, or too short to be told from a slow network.
+        SpectuneError: The time is none, or too short to be told from a slow network, or the option is empty.
     """
+    if storage is not None and not storage.strip():  # a variable of a script that is not set
+        raise SpectuneError(f"--storage is empty; it must be {EXAMPLES}")
     from_environment = os.environ.pop(STORAGE_VARIABLE, "")
     url = storage or from_environment
     try:

@@ -35,7 +35,7 @@ class EngineSection(Section):
             host memory and its processor, so figures of launches beside others hold for launches beside others.
         args: Engine arguments without dashes → value.
         env: Variables of the workers' environment; `unset` means absent.
-        startup_timeout: Seconds a launch may take until it answers.
+        startup_timeout: Seconds a launch may take until it answers, beside what the graphs of its drafts need.
         preflight: Whether drafters are looked at before a search, and those that cannot work are never launched.
     """
 

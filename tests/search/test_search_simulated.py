@@ -124,6 +124,13 @@ def test_faults_in_virtual_time_end_in_the_class_of_their_words(
     assert record.seconds.total >= record.seconds.startup > 0 or at == "startup"
 
 
+def test_a_launch_that_never_answers_has_the_time_of_the_space_and_no_more(tmp_path: Path) -> None:
+    faults = [{"when": {}, "at": "load", "kind": "hang"}]
+    failure = launch(write(tmp_path, profile={"faults": faults}), chain(3)).failure
+    assert failure is not None
+    assert "not ready within 60 s" in failure.message
+
+
 def test_the_study_clock_and_the_number_of_the_launch_reach_the_engine(tmp_path: Path) -> None:
     engine = open_engine(load_space(write(tmp_path)))
     command = LaunchCommand(("python3", "-m", "sglang.launch_server"), {"A": "1"}, ("B",))

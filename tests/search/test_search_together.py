@@ -164,6 +164,8 @@ def test_another_study_of_that_name_is_left_as_it_is(tmp_path: Path) -> None:
     [
         (["worker", "sim"], "a worker needs the database of its study: --storage URL, or $SPECTUNE_STORAGE"),
         (["worker", "sim", "--storage", "URL"], "there is no study sim in sqlite:///"),
+        (["worker", "sim", "--storage", ""], "--storage is empty; it must be postgresql://"),
+        (["search", "../sim.yaml", "--storage", ""], "--storage is empty; it must be postgresql://"),
         (["worker", "../sim", "--storage", "URL"], "a study's name is made of"),
         (["worker", "sim", "--storage", "postgresql://u:pa55word@127.0.0.1:9/d"], "Connection refused"),
         (["search", "../sim.yaml", "--storage", "URL", "--takeover-after", "1s"], "must be at least 3 s, but got 1s"),

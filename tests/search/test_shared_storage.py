@@ -14,7 +14,7 @@ from shared_samples import STUDY, Member, described, engine, space, step, url
 from spectune.errors import SpectuneError
 from spectune.search import StudyFolder
 from spectune.search.shared.description import Description, begin, find
-from spectune.search.shared.joining import refuse_other_space
+from spectune.search.shared.joining import begin_shared, refuse_other_space
 from spectune.search.shared.line import Line, Unanswered
 from spectune.search.shared.meeting import Meeting
 from spectune.search.shared.storage import Address, open_storage
@@ -115,6 +115,21 @@ def test_of_two_that_begin_a_study_the_first_decides(tmp_path: Path) -> None:
     assert begin(storage, address, "one", space(), first) == first
     assert begin(storage, address, "one", space(), second) == first
     assert find(storage, address, "one") == first
+
+
+def test_a_search_that_is_overtaken_at_its_start_joins_what_has_begun(tmp_path: Path) -> None:
+    Member(tmp_path / "shared.db", "a")
+    meeting, folder = Meeting.at(url(tmp_path / "shared.db"), STUDY), StudyFolder(tmp_path / "late")
+
+    def begun(sampler: str) -> list[str]:
+        asked = space(trials=99)
+        return begin_shared(meeting, folder, asked, engine(), sampler=sampler, takeover_s=60, lender=None)
+
+    with pytest.raises(SpectuneError, match="begun with --sampler guided, so tpe cannot join it"):
+        begun("tpe")
+    assert meeting.require() == described()
+    assert "the budget of the shared study is the one given now" in " ".join(begun("guided"))
+    assert "trials: 99" in meeting.require().resolved
 
 
 def test_only_the_budget_of_a_shared_study_may_change() -> None:

@@ -17,7 +17,7 @@ from spectune.engines.simulated.launch import FIRED_VARIABLE, HOURS_VARIABLE, LA
 from spectune.engines.simulated.profile import Profile, load_profile, shipped_profiles
 from spectune.engines.simulated.time_scale import TIME_SCALE_VARIABLE
 from spectune.errors import Problem
-from spectune.space import EngineSection
+from spectune.space import Candidate, EngineSection
 
 PROFILE_FILE, FIRED_FILE = "profile.yaml", "fired-faults"
 DEFAULT_PROFILE = "kimi-k2.5-pcie"
@@ -86,6 +86,10 @@ class SimulatedEngine(SGLangEngine):
 
     def missing_model(self, reference: Any) -> None:
         """Return nothing: a profile stands for models that nobody has to have."""
+
+    def start_allowance_s(self, candidate: Candidate) -> float:  # noqa: ARG002 (of no consequence)
+        """Return nothing: on a profile's machine, drafts have no graphs of their own to capture."""
+        return 0.0
 
     def belongings(self) -> Mapping[str, str]:
         """Return the profile: with another one, the same launch would give other figures."""

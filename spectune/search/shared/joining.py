@@ -85,11 +85,13 @@ class Comer:
     def begin(self, meeting: Meeting, takeover_s: float) -> list[str]:
         """Begin the study from the folder here, whose launches are shared too where there are some.
 
+        Where another search has begun it meanwhile, join that.
+
         Returns:
             What there is to say of it, in sentences.
 
         Raises:
-            SpectuneError: The folder holds another study, or another search has begun another one meanwhile.
+            SpectuneError: The folder holds another study, or what was begun meanwhile asks something else.
         """
         folder, space, engine = self.folder, self.space, self.engine
         told = list(open_study(folder, space, engine, self.lender, launches=self.launches))
@@ -103,9 +105,10 @@ class Comer:
             engine=engine.title, sampler=self.sampler, takeover_s=max(2, round(takeover_s)),
         )  # fmt: skip
         held = begin(meeting.storage, meeting.address, meeting.name, space, mine)
-        if held != mine:
-            refuse_other_space(held, meeting.name, space)
-        return told
+        if held == mine:
+            return told
+        refuse_other_space(held, meeting.name, space)
+        return [*told, *self.join(meeting, held)]
 
     def join(self, meeting: Meeting, found: Description) -> list[str]:
         """Join the study that is there.
