@@ -1,7 +1,7 @@
-"""A long study in virtual time: `python -m benchmarks.soak [--trials 500] [--sampler tpe] [--json FILE]`.
+"""A long study in virtual time: `python -m benchmarks.soak [--trials 500] [--sampler tpe] [--then guided] [--json F]`.
 
 What must hold: memory at the end below 1.2 × that at launch 50, no more open files, and less than 5 s from the start of
-the program that goes on with the study to its next launch.
+the program that goes on with the study to its next launch, or to its end where the study has ended.
 """
 
 from __future__ import annotations
@@ -48,23 +48,28 @@ class Gauge(Silent):
     Attributes:
         until: Launches after which it is enough.
         readings: Launches → resident bytes, open files, and seconds since the process began.
-        first_launch_s: From the start of the process to its first launch.
-        first_launch_cpu_s: What that took of a processor, which other programs do not lengthen.
+        decided_s: From the start of the process to its first launch, or to the end of a study that needs none.
+        decided_cpu_s: What that took of a processor, which other programs do not lengthen.
     """
 
     until: int
     readings: dict[int, tuple[int, int, float]] = field(default_factory=dict)
-    first_launch_s: float | None = None
-    first_launch_cpu_s: float | None = None
+    decided_s: float | None = None
+    decided_cpu_s: float | None = None
     done: int = 0
 
     def launching(self, step: Step) -> None:
         """Note when the first launch began."""
-        if self.first_launch_s is None:
-            self.first_launch_s, self.done = self._age(), step.trial
-            self.first_launch_cpu_s = sum(psutil.Process().cpu_times()[:2])
+        if self.decided_s is None:
+            self.done = step.trial
+        self.decided()
         if self.done >= self.until:
             raise Enough
+
+    def decided(self) -> None:
+        """Note what it took to know what to do first."""
+        if self.decided_s is None:
+            self.decided_s, self.decided_cpu_s = self._age(), sum(psutil.Process().cpu_times()[:2])
 
     def finished(self, record: TrialRecord) -> None:  # noqa: ARG002 (only counted)
         """Read this process every ten launches."""
@@ -81,23 +86,27 @@ def main() -> int:
     """Run the study and go on with it; returns 1 if something grew or took too long."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=500)
-    parser.add_argument("--sampler", default="tpe", help="the guided search ends by itself before 500 launches")
+    parser.add_argument("--sampler", default="tpe", help="the guided search ends by itself long before 500 launches")
+    parser.add_argument("--then", metavar="SAMPLER", help="the sampler that goes on with it; the same by default")
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
         return work(options.worker, options.trials, options.sampler)
     with tempfile.TemporaryDirectory(prefix="spectune-soak-") as folder:
-        whole, resumed = (run(Path(folder), options.trials, options.sampler) for _ in range(2))
+        samplers = options.sampler, options.then or options.sampler
+        whole, resumed = (run(Path(folder), options.trials, sampler) for sampler in samplers)
     readings = {int(done): reading for done, reading in whole["readings"].items()}
-    last = max(readings)
+    last = max(readings, default=0)
+    if last <= EARLY:
+        parser.error(f"the search ended by itself after {last} launches; try --sampler random --then {options.sampler}")
     growth = readings[last][0] / readings[EARLY][0]
     more_files = readings[last][1] - readings[EARLY][1]
     figures = {
-        "trials": last, "sampler": options.sampler, "memory_growth": round(growth, 3), "more_open_files": more_files,
-        "resume_s": round(resumed["first_launch_s"], 2), "resume_cpu_s": round(resumed["cpu_s"], 2),
+        "trials": last, "samplers": samplers, "memory_growth": round(growth, 3), "more_open_files": more_files,
+        "resume_s": round(resumed["decided_s"], 2), "resume_cpu_s": round(resumed["cpu_s"], 2),
         "seconds": round(readings[last][2], 1),
-        "ok": growth < MOST_GROWTH and more_files <= 0 and resumed["first_launch_s"] < MOST_RESUME_S,
+        "ok": growth < MOST_GROWTH and more_files <= 0 and resumed["decided_s"] < MOST_RESUME_S,
     }  # fmt: skip
     print("launches   MiB  open files  seconds")
     for done, (resident, files, seconds) in sorted(readings.items()):
@@ -105,7 +114,7 @@ def main() -> int:
             print(f"{done:8d}{resident / (1 << 20):6.0f}{files:12d}{seconds:9.0f}")
     print(
         f"memory at launch {last}: {growth:.2f} × that at {EARLY} (below {MOST_GROWTH}); {more_files:+d} open files; "
-        f"going on took {resumed['first_launch_s']:.1f} s (below {MOST_RESUME_S:g} s), "
+        f"going on took {resumed['decided_s']:.1f} s (below {MOST_RESUME_S:g} s), "
         f"{resumed['cpu_s']:.1f} s of a processor"
     )
     if options.json:
@@ -133,11 +142,8 @@ def work(folder: Path, trials: int, sampler: str) -> int:
     open_study(study, space, engine)
     with contextlib.suppress(Enough):
         asyncio.run(run_study(study, space, engine, gauge, sampler=sampler))
-    print(
-        json.dumps(
-            {"readings": gauge.readings, "first_launch_s": gauge.first_launch_s, "cpu_s": gauge.first_launch_cpu_s}
-        )
-    )
+    gauge.decided()
+    print(json.dumps({"readings": gauge.readings, "decided_s": gauge.decided_s, "cpu_s": gauge.decided_cpu_s}))
     return 0
 
 

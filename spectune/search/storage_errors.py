@@ -5,6 +5,14 @@ from __future__ import annotations
 _PASSING = {"OperationalError", "InterfaceError", "TimeoutError", "DisconnectionError"}
 """Names of SQLAlchemy's errors that may be over when the database is back."""
 _LASTING = ("readonly", "read-only")
+_ADVICE = (
+    ((*_LASTING, "permission denied"), "whoever joins a study has to be able to write there"),
+    (
+        ("no such column", "referenced in foreign key constraint", "no unique constraint matching"),
+        "its tables are another program's: name an empty database",
+    ),
+)
+"""What of a driver's words says what to do."""
 
 
 def reason(error: BaseException) -> str:
@@ -19,3 +27,9 @@ def is_passing(error: BaseException) -> bool:
     if any(words in reason(error) for words in _LASTING):
         return False
     return any(type(link).__name__ in _PASSING or isinstance(link, OSError) for link in chain)
+
+
+def advice(error: BaseException) -> str:
+    """Return what to do about an error; empty where its own words have to do."""
+    said = reason(error)
+    return next((told for words, told in _ADVICE if any(word in said for word in words)), "")

@@ -85,10 +85,18 @@ def test_tables_of_another_optuna(tmp_path: Path, revision: str, words: str) -> 
         open_storage(Address.of(url(file)))
 
 
+def test_tables_of_another_program(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "shared.db") as database:
+        database.execute("CREATE TABLE studies (name TEXT)")
+    database.close()
+    with pytest.raises(SpectuneError, match="its tables are another program's: name an empty database"):
+        Meeting.at(url(tmp_path / "shared.db"), STUDY).described()
+
+
 def test_a_database_that_is_read_only(tmp_path: Path) -> None:
     Member(tmp_path / "shared.db", "a")
     address = Address.of(f"sqlite:///file:{tmp_path}/shared.db?mode=ro&uri=true")
-    with pytest.raises(SpectuneError, match="readonly database"):
+    with pytest.raises(SpectuneError, match="readonly database; whoever joins a study has to be able to write there"):
         begin(open_storage(address), address, "another", space(), described())
 
 

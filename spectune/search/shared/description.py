@@ -159,4 +159,4 @@ def asked(address: Address, work: Callable[[], T]) -> T:
     except SpectuneError:
         raise
     except Exception as error:  # noqa: BLE001 (a driver raises whatever it likes)
-        raise SpectuneError(f"cannot use the storage {address.shown}: {address.complaint(error)}") from None
+        raise address.unusable(error) from None

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from spectune.blotting import blotted
 from spectune.errors import SpectuneError
-from spectune.search.storage_errors import reason
+from spectune.search.storage_errors import advice, reason
 from spectune.withheld import BLOT, secret_name
 
 if TYPE_CHECKING:
@@ -98,6 +98,11 @@ class Address:
         """Return what the driver said, without secrets."""
         return str(blotted(reason(error), self.secrets))
 
+    def unusable(self, error: BaseException) -> SpectuneError:
+        """Return the one sentence for a database that cannot be used."""
+        said = f"cannot use the storage {self.shown}: {self.complaint(error)}"
+        return SpectuneError("; ".join(filter(None, [said, advice(error)])))
+
 
 def open_storage(address: Address, *, begins: bool = True) -> RDBStorage:
     """Connect.
@@ -130,7 +135,7 @@ def open_storage(address: Address, *, begins: bool = True) -> RDBStorage:
             if attempt + 1 < _OPENINGS and _made_meanwhile(error):
                 time.sleep(random.uniform(0.1, 0.5))  # noqa: S311 (no secret depends on it)
                 continue
-            raise SpectuneError(f"cannot use the storage {address.shown}: {address.complaint(error)}") from None
+            raise address.unusable(error) from None
     raise AssertionError("the last try returns or raises")
 
 
