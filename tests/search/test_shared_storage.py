@@ -14,7 +14,7 @@ from shared_samples import STUDY, Member, described, engine, space, step, url
 from spectune.errors import SpectuneError
 from spectune.search import StudyFolder
 from spectune.search.shared.description import Description, begin, find
-from spectune.search.shared.joining import begin_shared, refuse_other_space
+from spectune.search.shared.joining import Comer, refuse_other_space
 from spectune.search.shared.line import Line, Unanswered
 from spectune.search.shared.meeting import Meeting
 from spectune.search.shared.storage import Address, open_storage
@@ -130,8 +130,7 @@ def test_a_search_that_is_overtaken_at_its_start_joins_what_has_begun(tmp_path: 
     meeting, folder = Meeting.at(url(tmp_path / "shared.db"), STUDY), StudyFolder(tmp_path / "late")
 
     def begun(sampler: str) -> list[str]:
-        asked = space(trials=99)
-        return begin_shared(meeting, folder, asked, engine(), sampler=sampler, takeover_s=60, lender=None)
+        return Comer(folder, space(trials=99), engine(), sampler, None, launches=True).begin(meeting, 60)
 
     with pytest.raises(SpectuneError, match="begun with --sampler guided, so tpe cannot join it"):
         begun("tpe")
@@ -196,6 +195,21 @@ def test_a_database_that_hangs_is_away_and_keeps_nobody(tmp_path: Path) -> None:
     hangs.set()
     assert "does not answer: no answer within 0.05 s" in told[0]
     assert "answers again" in told[1]
+
+
+def test_a_call_that_is_given_up_as_its_answer_comes_is_given_up(tmp_path: Path) -> None:
+    async def asked() -> bool:
+        call = asyncio.create_task(Line(Address.of(url(tmp_path / "shared.db")), print).once(lambda: 7))
+        await asyncio.sleep(0)  # its thread has begun
+        for thread in threading.enumerate():
+            if thread.name == "database":
+                thread.join()
+        await asyncio.sleep(0)  # the answer is there, and nobody has read it
+        call.cancel()
+        await asyncio.wait([call])
+        return call.cancelled()
+
+    assert asyncio.run(asked())
 
 
 def test_a_database_that_became_read_only_is_not_waited_for(tmp_path: Path) -> None:

@@ -111,7 +111,9 @@ async def _answer(work: Callable[[], T], patience_s: float) -> T:
 
     threading.Thread(target=ask, name="database", daemon=True).start()
     try:
-        return await asyncio.wait_for(asyncio.wrap_future(answer), patience_s)
+        # Not wait_for: in Python 3.11 it loses a cancellation that comes with the answer; a heart would beat for ever.
+        async with asyncio.timeout(patience_s):
+            return await asyncio.wrap_future(answer)
     except TimeoutError:
         if answer.done():  # the driver's own
             raise
