@@ -163,7 +163,7 @@ def test_another_study_of_that_name_is_left_as_it_is(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (["worker", "sim"], "a worker needs the database of its study: --storage URL, or $SPECTUNE_STORAGE"),
-        (["worker", "sim", "--storage", "URL"], "there is no study sim in sqlite:///"),
+        (["worker", "sim", "--storage", "URL"], "there is no database"),
         (["worker", "sim", "--storage", ""], "--storage is empty; it must be postgresql://"),
         (["search", "../sim.yaml", "--storage", ""], "--storage is empty; it must be postgresql://"),
         (["worker", "../sim", "--storage", "URL"], "a study's name is made of"),
