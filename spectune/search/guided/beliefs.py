@@ -14,12 +14,13 @@ from spectune.space import SearchSpace
 
 TELLING = 0.5  # log odds for an earlier study that it has to earn; a helpful one has 2 to 4 after one launch
 UNTOLD = 3  # launches without speculation that say too little of it
+KEPT = 2  # beliefs of each kind: after the last launch, and where its forecast rests on
 
 
 class Beliefs:
     """Fits the models to evidence.
 
-    What it keeps is only for speed: the beliefs after the launches seen last. What to launch is asked with an open
+    What it keeps is only for speed: the beliefs asked for last. What to launch is asked with an open
     mind: effects may be as large as is usual, however small they were so far. How much is left to find is asked
     soberly: effects are as large as the launches let expect.
     """
@@ -39,7 +40,7 @@ class Beliefs:
             for helped in (False, True)
             for sober in (False, True)
         }
-        self._latest: dict[tuple[bool, ...], tuple[tuple[Evidence, ...], Landscape]] = {}
+        self._latest: dict[tuple[bool, ...], list[tuple[tuple[Evidence, ...], Landscape]]] = {}
 
     def lent(self, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
         """Return the launches of the earlier study; none as soon as this study's own do not speak for them."""
@@ -73,10 +74,14 @@ class Beliefs:
         return self._survey(known, physical, helped=helped, sober=sober)
 
     def _survey(self, seen: tuple[Evidence, ...], physical: bool, *, helped: bool, sober: bool) -> Landscape:
-        """Return what is believed after some launches; the last of each kind is kept for the forecast of the next."""
-        kind = physical, helped, sober
-        if kind not in self._latest or self._latest[kind][0] != seen:
+        """Return what is believed after some launches."""
+        latest = self._latest.setdefault((physical, helped, sober), [])
+        at = next((at for at, (known, _) in enumerate(latest) if known == seen), None)
+        if at is None:
             known = (*self.borrowed, *seen) if helped else seen
             found = survey(self._chart, self._space, self.targets, known, physical=physical, sober=sober)
-            self._latest[kind] = seen, found
-        return self._latest[kind][1]
+            latest.append((seen, found))
+            del latest[:-KEPT]
+        else:
+            latest.append(latest.pop(at))
+        return latest[-1][1]

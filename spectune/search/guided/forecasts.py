@@ -1,4 +1,9 @@
-"""How well each launch was predicted by those before it: what decides how far the models are followed."""
+"""How well each launch was predicted by those before it: what decides how far the models are followed.
+
+A forecast is made by the models that the launches before it give. Later than `FRESH` launches these models change
+little from one launch to the next: there, a block of launches is predicted by the models before the first of it. So a
+study of 500 launches that is gone on with asks for a few fits, not for a thousand.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +17,8 @@ from spectune.search.guided.evidence import Evidence
 from spectune.search.guided.landscape import Landscape
 
 WINDOW = 6  # launches, the last ones
+LONG = 40  # launches, the last ones, that tell of deviations; the first ones, that tell whether an earlier study helps
+FRESH, BLOCK = 40, 4  # launches, each predicted by all before it; then by blocks, doubled in length as the study is
 FIRST = 3  # launches before the first forecast
 LEAST = 4  # forecasts before physics is given up
 BAD = 0.05  # root mean square error of the log score from which a search without physics is asked as well
@@ -53,8 +60,8 @@ class Forecasts:
         return max(1.0, float(np.sqrt(np.mean([((f.value - f.mean) / f.deviation) ** 2 for f in found]))))
 
     def inflation(self, seen: Seen) -> float:
-        """Return by how much deviations are too small, as all forecasts tell; `UNTESTED` without any."""
-        found = self._last(seen, physical=True, window=len(seen))
+        """Return by how much deviations are too small, as the last `LONG` forecasts tell; `UNTESTED` without any."""
+        found = self._last(seen, physical=True, window=LONG)
         missed = sum(((f.value - f.mean) / f.deviation) ** 2 for f in found)
         return max(1.0, math.sqrt((missed + UNTESTED_COUNT * UNTESTED**2) / (len(found) + UNTESTED_COUNT)))
 
@@ -71,8 +78,9 @@ class Forecasts:
         return _error(self._last(seen, physical=False)) > CLEARLY * with_physics
 
     def likelihood(self, seen: Seen) -> float:
-        """Return the log likelihood of all launches but the first, each given those before it."""
-        found = [self._at(seen[: index + 1], True) for index, item in enumerate(seen) if index and item.targets]
+        """Return the log likelihood of the first `LONG` launches but the very first, each given those before it."""
+        early = enumerate(seen[:LONG])
+        found = [self._at(seen[: index + 1], True) for index, item in early if index and item.targets]
         return math.fsum(forecast.log_density for forecast in found if forecast is not None)
 
     def _last(self, seen: Seen, *, physical: bool, window: int = WINDOW) -> list[Forecast]:
@@ -88,7 +96,7 @@ class Forecasts:
         return self._known[key][1]
 
     def _made(self, seen: Seen, physical: bool) -> Forecast | None:
-        before, last = seen[:-1], seen[-1]
+        before, last = seen[: told_by(len(seen) - 1)], seen[-1]
         if last.targets is None or not any(item.targets for item in before):
             return None
         beliefs = self._survey(before, physical)
@@ -98,6 +106,12 @@ class Forecasts:
         own = float(beliefs.deviations(np.array([number]))[0])
         deviation = float(np.hypot(own, beliefs.residual.noise))
         return Forecast(float(beliefs.score[number]), deviation, float(np.mean(last.targets[: beliefs.goals])))
+
+
+def told_by(launches: int) -> int:
+    """Return how many of so many launches the next one's forecast rests on: the first of them, at least 9 of 10."""
+    block = BLOCK << (launches // FRESH).bit_length() - 1 if launches >= FRESH else 1
+    return launches - launches % block
 
 
 def _error(forecasts: list[Forecast]) -> float:

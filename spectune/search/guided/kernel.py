@@ -67,6 +67,16 @@ class Components:
         found[-1] = features @ features.T
         return found
 
+    def covariance(self, weights: Floats, left: Codes, right: Codes) -> Floats:
+        """Return the kernel without features and noise, shape (left, right), for variances as `priors` orders them."""
+        singles = self.singles(left, right)
+        found = np.full(singles.shape[1:], weights[0])
+        found += np.tensordot(weights[1 : 1 + len(singles)], singles, axes=1)
+        for weight, (i, j) in zip(weights[1 + len(singles) : -3], self.pairs, strict=True):
+            found += weight * singles[i] * singles[j]
+        found += weights[-3] * (np.prod(singles[: self.drafts], axis=0) if self.drafts else 1.0)
+        return found
+
     def priors(self, spreads: Spreads) -> Floats:
         """Return the prior variance of each component, and of the noise behind them."""
         singles = [spreads.draft_single] * self.drafts + [spreads.single] * (len(self.axes) - self.drafts)

@@ -20,6 +20,7 @@ from spectune.search.guided.scale import scaled
 Floats = npt.NDArray[np.float64]
 
 ROUNDS = 12
+FITTED = 128  # assignments that variances are fitted to, at most: as many tell as much of them as all, in less time
 CERTAINTY = 1.0  # pseudo-observations behind each prior variance
 JITTER = 1e-10
 
@@ -69,23 +70,13 @@ class Residual:
             errors: Noise of each assignment's targets relative to that of a launch, shape (n,); 1 where not given.
             learned: Whether the scale of effects is learned first.
         """
-        count = len(codes)
-        noise = np.eye(count) if errors is None else np.diag(np.square(errors))
-        stack = np.concatenate([components.stack(codes, features), noise[None]])
-        flat = stack.reshape(len(stack), -1)
-        usual = components.priors(spreads)
-        priors = scaled(flat, usual, targets) if learned else usual
-        weights = priors.copy()
-        for _ in range(ROUNDS):
-            inverse, alpha = _solved(flat, weights, targets)
-            explained = np.einsum("im,jm->ij", alpha, alpha) / targets.shape[1]
-            gains, costs = flat @ explained.ravel(), flat @ inverse.ravel()
-            # Inverse-gamma prior with mode near the prior variance, its log term replaced by the tangent.
-            top = weights**2 * gains + CERTAINTY * priors
-            weights = np.sqrt(top / (np.maximum(costs, 0.0) + CERTAINTY / weights))
-            weights[-2] = 1.0  # the features say themselves how wrong they may be
-        inverse, alpha = _solved(flat, weights, targets)
-        return cls(components, codes, features, weights, alpha, inverse, targets)
+        noise = np.ones(len(codes)) if errors is None else np.square(errors)
+        some = np.linspace(0, len(codes) - 1, min(FITTED, len(codes))).round().astype(np.int64)
+        stack = np.concatenate([components.stack(codes[some], features[some]), np.diag(noise[some])[None]])
+        weights = _fitted(stack.reshape(len(stack), -1), components.priors(spreads), targets[some], learned=learned)
+        kernel = components.covariance(weights, codes, codes) + weights[-2] * features @ features.T
+        inverse = _inverse(kernel + weights[-1] * np.diag(noise))
+        return cls(components, codes, features, weights, inverse @ targets, inverse, targets)
 
     @property
     def prior_variance(self) -> float:
@@ -125,14 +116,7 @@ class Residual:
 
     def covariance(self, left: Codes, right: Codes) -> Floats:
         """Return the prior covariance between assignments, shape (left, right)."""
-        singles = self.components.singles(left, right)
-        found = np.full(singles.shape[1:], self.weights[0])
-        found += np.tensordot(self.weights[1 : 1 + len(singles)], singles, axes=1)
-        for weight, (i, j) in zip(self.weights[1 + len(singles) : -3], self.components.pairs, strict=True):
-            found += weight * singles[i] * singles[j]
-        drafts = self.components.drafts
-        found += self.weights[-3] * (np.prod(singles[:drafts], axis=0) if drafts else 1.0)
-        return found
+        return self.components.covariance(self.weights, left, right)
 
     def means(self, codes: Codes) -> Floats:
         """Return the mean of each assignment without features, shape (targets, n)."""
@@ -182,8 +166,22 @@ class Residual:
         )
 
 
-def _solved(flat: Floats, weights: Floats, targets: Floats) -> tuple[Floats, Floats]:
+def _fitted(flat: Floats, usual: Floats, targets: Floats, *, learned: bool) -> Floats:
+    """Return the variance of each component; `flat` holds them as rows, that of the noise last."""
     count = len(targets)
-    kernel = (weights @ flat).reshape(count, count) + JITTER * np.eye(count)
-    inverse = np.asarray(np.linalg.inv(kernel), np.float64)
-    return inverse, inverse @ targets
+    priors = scaled(flat, usual, targets) if learned else usual
+    weights = priors.copy()
+    for _ in range(ROUNDS):
+        inverse = _inverse((weights @ flat).reshape(count, count))
+        alpha = inverse @ targets
+        explained = alpha @ alpha.T / targets.shape[1]
+        gains, costs = flat @ explained.ravel(), flat @ inverse.ravel()
+        # Inverse-gamma prior with mode near the prior variance, its log term replaced by the tangent.
+        top = weights**2 * gains + CERTAINTY * priors
+        weights = np.sqrt(top / (np.maximum(costs, 0.0) + CERTAINTY / weights))
+        weights[-2] = 1.0  # the features say themselves how wrong they may be
+    return weights
+
+
+def _inverse(kernel: Floats) -> Floats:
+    return np.asarray(np.linalg.inv(kernel + JITTER * np.eye(len(kernel))), np.float64)
