@@ -86,9 +86,7 @@ def measure_level(
         failed=len(failures),
         accept_length=accept_length,
         accept_length_by_class=_by(classes, rows, classes, accept_length, seed),
-        per_position=position_acceptance(
-            sum_histograms(share.record.spec_correct_drafts_histogram for share in decoding)
-        ).survival,
+        per_position=_survival(decoding),
         cycle_ms=cycle_ms,
         inter_chunk_ms=doubts.inter_chunk_ms,
         decode_speed=decode_speed,
@@ -105,6 +103,10 @@ def measure_level(
         accept_length_by_context=_by(contexts, rows, classes, accept_length, seed),
         requests_by_class=dict(sorted(Counter(classes).items())),
         requests_by_context={name: contexts.count(name) for name in _in_order(contexts)},
+        per_position_by_class={
+            name: _survival([share for share in decoding if share.record.prompt_class == name])
+            for name in _in_order(classes)
+        },
         decode_cycle_ms=None if decode_cycle_ms is None else swings.widen(decode_cycle_ms),
         offered_rate=None if traffic is None else traffic.offered_rate,
         achieved_rate=None if traffic is None else traffic.achieved_rate,
@@ -151,6 +153,13 @@ def _accept_length(rows: Floats, classes: Sequence[str], seed: int) -> Estimate:
     if not rows[:, 2].any():
         return Estimate.exactly(1.0)
     return bootstrap(_tau, rows, classes, seed=seed)
+
+
+def _survival(decoding: Sequence[Share]) -> tuple[float, ...]:
+    """P(at least i drafted tokens accepted) over all cycles of these requests."""
+    return position_acceptance(
+        sum_histograms(share.record.spec_correct_drafts_histogram for share in decoding)
+    ).survival
 
 
 def _by(strata: Sequence[str], rows: Floats, classes: Sequence[str], whole: Estimate, seed: int) -> dict[str, Estimate]:

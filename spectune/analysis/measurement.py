@@ -28,6 +28,7 @@ class LevelMeasurement:
         requests_by_class: How many requests each class has.
         requests_by_context: How many each range has.
         per_position: P(at least i drafted tokens accepted), i from 1.
+        per_position_by_class: The same per prompt class.
         cycle_ms: accept_length / decode_speed: one draft+verify cycle, or one plain step without speculation, with the
             standstills while other requests' prompts are prefilled: what a user sees, and what a break-even is made of.
         decode_cycle_ms: The same without them, over the gaps in which no request waited for its first token; None
@@ -72,6 +73,7 @@ class LevelMeasurement:
     accept_length_by_context: dict[str, Estimate] = field(default_factory=dict)
     requests_by_class: dict[str, int] = field(default_factory=dict)
     requests_by_context: dict[str, int] = field(default_factory=dict)
+    per_position_by_class: dict[str, tuple[float, ...]] = field(default_factory=dict)
     decode_cycle_ms: Estimate | None = None
     offered_rate: float | None = None
     achieved_rate: float | None = None
@@ -83,6 +85,7 @@ class LevelMeasurement:
         data = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         data |= {name: None if data[name] is None else data[name].to_json() for name in _ESTIMATES}
         data |= {group: {name: e.to_json() for name, e in data[group].items()} for group in _GROUPS}
+        data["per_position_by_class"] = {name: list(own) for name, own in self.per_position_by_class.items()}
         return data | {"per_position": list(self.per_position), "notes": list(self.notes)}
 
     @classmethod
@@ -97,6 +100,8 @@ class LevelMeasurement:
         for group in _GROUPS & known.keys():
             known[group] = {name: Estimate.from_json(value) for name, value in data[group].items()}
         known |= {"per_position": tuple(data["per_position"]), "notes": tuple(data["notes"])}
+        by_class = data.get("per_position_by_class", {})
+        known |= {"per_position_by_class": {name: tuple(own) for name, own in by_class.items()}}
         return require_types(cls(**known)).possible()
 
     def possible(self) -> LevelMeasurement:

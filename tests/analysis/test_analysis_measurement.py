@@ -37,6 +37,9 @@ def test_figures_of_a_level_whose_truth_is_known():
     # 50 ms of prefill in every slot's round of 1.25 s: the other three stand by in the record, but not in the model.
     assert found.decode_cycle_ms.est == pytest.approx(20.0, rel=0.02)
     assert len(found.per_position) == 3
+    for name, survival in found.per_position_by_class.items():
+        assert found.accept_length_by_class[name].est == pytest.approx(1.0 + sum(survival), rel=0.05)
+        assert survival[0] == pytest.approx(ACCEPTANCE[name], abs=0.06)
     assert found.notes == ()
 
 

@@ -1,15 +1,16 @@
-"""Accept length of every setting, from the per-position counters of all launches so far."""
+"""Accept length of every setting, from the per-position counters of all launches so far, by class of prompts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
 
 from spectune.search.guided.drafts import Alike, Drafts
+from spectune.search.guided.mixture import ClassSurvival, blended, cycles
 from spectune.search.guided.setting import Setting
 from spectune.search.guided.trees import chain_lengths, tree_lengths
 
@@ -37,12 +38,14 @@ class Accepted:
         survival: P(at least i drafts right), i from 1.
         length: Accept length.
         verifies: Cycles it rests on.
+        classes: The same by prompt class; empty where they are not told apart.
     """
 
     setting: Setting
     survival: tuple[float, ...]
     length: float
     verifies: float
+    classes: tuple[ClassSurvival, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -50,16 +53,19 @@ class AcceptanceModel:
     """Chains by the drafter's own positions, trees by one law of breadth per drafter.
 
     Attributes:
-        conditionals: Drafter → a_i = P(i-th drafted token right | all before it right), to the depth wanted.
+        conditionals: Drafter → a_i = P(i-th drafted token right | all before it right), to the depth wanted, over all
+            cycles.
         breadths: Drafter → β.
         fallback: a_i of a drafter without any launch.
         tried: Drafter → deepest position that was tried often.
+        by_class: Drafter → share and a_i of each prompt class, where they are told apart.
     """
 
     conditionals: Mapping[str, tuple[float, ...]]
     breadths: Mapping[str, float]
     fallback: tuple[float, ...]
     tried: Mapping[str, int]
+    by_class: Mapping[str, tuple[tuple[float, tuple[float, ...]], ...]] = field(default_factory=dict)
 
     @classmethod
     def fit(cls, observed: Iterable[Accepted], depth: int) -> AcceptanceModel:
@@ -83,12 +89,18 @@ class AcceptanceModel:
             name: _breadth([(conditionals[name], item) for item in items], shared) for name, items in by_drafter.items()
         }
         tried = {name: max(_tried(item) for item in items) for name, items in by_drafter.items()}
-        return cls(conditionals, {**breadths, "": shared}, fallback, tried)
+        by_class = {name: found for name, items in by_drafter.items() if (found := _by_class(items, guess, depth))}
+        return cls(conditionals, {**breadths, "": shared}, fallback, tried, by_class)
 
     @cached_property
     def _chains(self) -> Mapping[str, Floats]:
         """Drafter → τ of chains of 0, 1, 2 … drafted tokens."""
-        return {name: chain_lengths(shape) for name, shape in {**self.conditionals, "": self.fallback}.items()}
+        return {name: self._mixed(name, chain_lengths) for name in (*self.conditionals, "")}
+
+    def _mixed(self, name: str, lengths: Callable[[tuple[float, ...]], Floats]) -> Floats:
+        """Return the accept lengths of a drafter's mix of prompts, from what the chain of each class gives."""
+        parts = self.by_class.get(name, ((1.0, self.conditionals.get(name, self.fallback)),))
+        return blended([lengths(chain) for _, chain in parts], [share for share, _ in parts])
 
     def lengths(self, drafts: Drafts) -> Floats:
         """Return the accept length to expect of each way to draft, shape (drafts,)."""
@@ -98,9 +110,9 @@ class AcceptanceModel:
             if alike.topk == 1:
                 found[alike.at] = self._chains[name][self._deepest(name, alike)]
             else:
-                chain = self.conditionals.get(name, self.fallback)
-                table = tree_lengths(chain, alike.topk, self.breadths[name], _table_size(int(alike.tokens.max())))
-                found[alike.at] = table[np.minimum(alike.depths, len(chain)), alike.tokens]
+                size, breadth = _table_size(int(alike.tokens.max())), self.breadths[name]
+                table = self._mixed(name, partial(tree_lengths, topk=alike.topk, breadth=breadth, most_tokens=size))
+                found[alike.at] = table[self._deepest(name, alike), alike.tokens]
         return found
 
     def features(self, drafts: Drafts, lengths: Floats, among: Drafts) -> Floats:
@@ -176,6 +188,21 @@ def _conditionals(items: Sequence[Accepted], guess: Sequence[float], depth: int)
         value = (right + PRIOR_VERIFIES * expected) / (tried + PRIOR_VERIFIES)
         found.append(min(MOST, max(1.0 - MOST, value)))
     return tuple(found)
+
+
+def _by_class(
+    items: Sequence[Accepted], guess: Sequence[float], depth: int
+) -> tuple[tuple[float, tuple[float, ...]], ...]:
+    """Return share and a_i of each class of prompts; nothing if any level does not tell them apart."""
+    if not all(item.classes for item in items):
+        return ()
+    own: dict[str, list[Accepted]] = {}
+    shares: dict[str, float] = {}
+    for item in items:
+        for one, verifies in zip(item.classes, cycles(item.classes, item.verifies), strict=True):
+            own.setdefault(one.name, []).append(replace(item, survival=one.survival, verifies=verifies))
+            shares[one.name] = shares.get(one.name, 0.0) + one.share / len(items)
+    return tuple((shares[name], _conditionals(found, guess, depth)) for name, found in own.items())
 
 
 def _mean_shape(shapes: Sequence[tuple[float, ...]], depth: int) -> tuple[float, ...]:

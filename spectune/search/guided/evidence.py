@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from spectune.analysis.measurement import LevelMeasurement
+from spectune.search.guided.mixture import ClassSurvival
 from spectune.search.guided.setting import RELEVANT
 from spectune.search.records import Status, TrialRecord
 from spectune.search.values import figure, measured_values
@@ -16,6 +18,7 @@ from spectune.space import Candidate, SearchSpace
 from spectune.space.names import ENV_PREFIX
 
 LEAST_VERIFIES = 1.0
+LEAST_CLASSES = 2  # of prompts, for them to be told apart
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,7 @@ class LevelEvidence:
         accept_length: Mean tokens per cycle.
         survival: P(at least i drafts right), i from 1; empty where the engine gave no counters.
         verifies: How many cycles the survival rests on.
+        classes: The survival of each class of prompts; empty where there is one class, or no counters.
     """
 
     level: str
@@ -39,6 +43,13 @@ class LevelEvidence:
     accept_length: float
     survival: tuple[float, ...]
     verifies: float
+    classes: tuple[ClassSurvival, ...] = ()
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> LevelEvidence:
+        """Read what `Evidence.dumps` wrote of it."""
+        classes = [ClassSurvival(**{**one, "survival": tuple(one["survival"])}) for one in data.get("classes", [])]
+        return cls(**{**data, "survival": tuple(data["survival"]), "classes": tuple(classes)})
 
 
 @dataclass(frozen=True)
@@ -91,7 +102,7 @@ class Evidence:
         return cls(
             candidate=Candidate.from_json(data),
             targets=None if data["targets"] is None else tuple(data["targets"]),
-            levels=tuple(LevelEvidence(**{**level, "survival": tuple(level["survival"])}) for level in data["levels"]),
+            levels=tuple(map(LevelEvidence.from_json, data["levels"])),
             failure=None if data["failure"] is None else FailureClass(data["failure"]),
             discount=None if data.get("discount") is None else Discount(**data["discount"]),
         )
@@ -179,6 +190,19 @@ def _levels(record: TrialRecord, space: SearchSpace) -> tuple[LevelEvidence, ...
                 accept_length=length,
                 survival=tuple(level.per_position),
                 verifies=verifies,
+                classes=_classes(level),
             )
         )
     return tuple(found)
+
+
+def _classes(level: LevelMeasurement) -> tuple[ClassSurvival, ...]:
+    """Return the prompt classes of a level, by name; nothing where there is nothing to tell apart."""
+    if len(level.per_position_by_class) < LEAST_CLASSES or not level.per_position:
+        return ()
+    requests = level.requests_by_class
+    return tuple(
+        ClassSurvival(name, requests[name] / level.n_requests, survival)
+        for name, survival in sorted(level.per_position_by_class.items())
+        if requests.get(name)
+    )

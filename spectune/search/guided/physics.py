@@ -113,7 +113,7 @@ class Physics:
                 if setting.drafter is not None:
                     survival = level.survival or even_survival(level.accept_length, setting.depth)
                     verifies = item.counted * level.verifies
-                    accepted.append(Accepted(setting, survival, level.accept_length, verifies))
+                    accepted.append(Accepted(setting, survival, level.accept_length, verifies, level.classes))
         rows = [terms([setting for setting, _, _ in seen], load, drafters) for load, seen in timed.items()]
         every = [one for seen in timed.values() for one in seen]
         times, errors = np.array([(ms, error) for _, ms, error in every]).reshape(-1, 2).T

@@ -11,7 +11,7 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=2048)
 def tree_lengths(conditionals: tuple[float, ...], topk: int, breadth: float, most_tokens: int) -> Floats:
     """Return τ of every tree of one drafter and breadth.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from guided_world import SHAPES, TEXT, engine, search, space
@@ -16,9 +18,11 @@ from spectune.search.guided.drafts import Drafts
 from spectune.search.guided.encoding import Axis
 from spectune.search.guided.evidence import Evidence, evidence_of
 from spectune.search.guided.feasibility import fits, suspicion
+from spectune.search.guided.forecasts import FRESH, told_by
 from spectune.search.guided.guide import Guide
 from spectune.search.guided.kernel import Components, Spreads
-from spectune.search.guided.residual import Residual
+from spectune.search.guided.mixture import ClassSurvival, cycles
+from spectune.search.guided.residual import FITTED, Residual
 from spectune.search.guided.setting import Setting
 from spectune.search.guided.table import CandidateTable
 from spectune.search.guided.trees import chain_lengths, tree_lengths
@@ -66,6 +70,23 @@ def test_one_long_chain_tells_of_all_shorter_ones() -> None:
     model = AcceptanceModel.fit([Accepted(setting(6), survival, 1.0 + sum(survival), 5000.0)], 6)
     expected = chain_lengths(chain)[1:]
     assert model.lengths(Drafts.of([setting(s) for s in range(1, 7)])) == pytest.approx(expected, rel=0.005)
+
+
+def test_a_long_chain_tells_of_short_ones_by_class_of_prompts() -> None:
+    """Half of the tokens are easy: they take few of a long chain's cycles, and more of a short one's."""
+    easy, hard = np.full(7, 0.9), np.full(7, 0.4)
+    classes = tuple(ClassSurvival(n, 0.5, tuple(np.cumprod(a).tolist())) for n, a in (("easy", easy), ("hard", hard)))
+    counted = np.array(cycles(classes, 10_000.0))
+    survival = counted / counted.sum() @ np.array([one.survival for one in classes])
+    item = Accepted(setting(7), tuple(survival.tolist()), 1.0 + float(survival.sum()), 10_000.0)
+    truth = 2.0 / (1.0 / chain_lengths(easy) + 1.0 / chain_lengths(hard))
+    assert item.length == pytest.approx(truth[7]), "tokens over cycles"
+    drafts = Drafts.of([setting(steps) for steps in range(1, 8)])
+    blind, seeing = (AcceptanceModel.fit([one], 7) for one in (item, replace(item, classes=classes)))
+    assert seeing.lengths(drafts) == pytest.approx(truth[1:], rel=0.005)
+    assert blind.lengths(drafts)[1] < 0.95 * truth[2]
+    mixed = AcceptanceModel.fit([replace(item, classes=classes), item], 7)
+    assert not mixed.by_class, "one level does not tell them apart"
 
 
 @given(st.floats(1.0, 8.0), st.integers(1, 8))
@@ -139,6 +160,27 @@ def test_an_effect_of_one_value_is_found_and_what_was_not_varied_stays_open() ->
     assert means[0] - means[1] == pytest.approx(0.06, abs=0.015)
     seen, unseen = fitted.variances(np.array([[1, 0, 0], [1, 0, 1]]), np.zeros((2, 0)))
     assert unseen > 4 * seen
+
+
+def test_many_launches_are_all_believed_though_variances_are_fitted_to_some() -> None:
+    rng = np.random.default_rng(0)
+    count = 3 * FITTED
+    at = np.stack([rng.integers(0, 4, count), rng.integers(0, 2, count), rng.integers(0, 2, count)], axis=1)
+    values = 0.06 * at[:, 1] - 0.04 * at[:, 2] * (at[:, 0] == 3) + rng.normal(0, 0.01, count)
+    fitted = Residual.fit(Components(axes(), 1), at, np.zeros((count, 0)), values[:, None], Spreads())
+    everything = np.array([(i, j, k) for i in range(4) for j in range(2) for k in range(2)])
+    truth = 0.06 * everything[:, 1] - 0.04 * everything[:, 2] * (everything[:, 0] == 3)
+    assert fitted.means(everything)[0] == pytest.approx(truth, abs=0.006)
+    assert fitted.noise == pytest.approx(0.01, rel=0.2)
+    assert fitted.inverse.shape == (count, count)
+
+
+@given(st.integers(0, 5000))
+def test_a_forecast_rests_on_at_least_nine_of_ten_launches(launches: int) -> None:
+    told = told_by(launches)
+    assert 0.9 * launches <= told <= launches
+    assert told == launches or launches > FRESH
+    assert told_by(told) == told, "a block begins where it is told by all before it"
 
 
 @pytest.mark.parametrize(("size", "least", "most"), [(0.0, 0.0, 0.015), (0.08, 0.04, 0.3)])
@@ -226,7 +268,14 @@ def test_the_table_holds_exactly_the_legal_candidates(text: str) -> None:
 
 def test_evidence_survives_an_optuna_trial() -> None:
     at = space()
-    for evidence in evidence_of(search(at, 5), at):
+    for record in search(at, 5):
+        told = [{"code": level.per_position, "chat": level.per_position[:1]} for level in record.levels]
+        levels = tuple(
+            replace(level, per_position_by_class=own, requests_by_class={"code": 30, "chat": 10})
+            for level, own in zip(record.levels, told, strict=True)
+        )
+        (evidence,) = evidence_of([replace(record, levels=levels)], at)
+        assert [one.share for one in evidence.levels[0].classes] == [0.25, 0.75][: 2 * record.candidate.speculative]
         assert Evidence.loads(evidence.dumps()) == evidence
 
 
