@@ -12,10 +12,10 @@ counted over 4,000 cycles per level.
 
 Samplers are compared on what they propose after the baseline; --whole-plan makes all launches of a study, which tunes
 the baseline and repeats it to see drift. Searches go on where the stop rule holds; a stop is false where an untried
-candidate is better than the recommended one by more than the rule said none is. In the table, beside what --json has:
-searches, regions of the space that fail, how many searches would have stopped, after how many of these stops an untried
-candidate was that much better than every launched one too (the confirmation still chooses among the best launched), and
-in how many a sampler gave away less than TPE in the same world, averaged over the launches.
+candidate is better than the recommended one by more than the rule said none is, and outdone where it is that much
+better than every launched one too: the confirmation, which launches the best few again, still chooses among these. In
+the table, beside what --json has: searches, regions of the space that fail, and in how many searches a sampler gave
+away less than TPE in the same world, averaged over the launches.
 """
 
 from __future__ import annotations
@@ -61,7 +61,10 @@ def row(name: str, sampler: str, searches: Sequence[Search]) -> dict[str, Any]:
         **{f"hypervolume_at_{n}": _mean([_at(s.volumes, n) for s in searches]) for n in MARKS},
         "failed_launches": _mean([search.failed for search in searches]),
         "seconds_per_proposal": _mean([second for search in searches for second in search.seconds]),
+        "stops": sum(s.stopped_after is not None for s in searches),
+        "median_stop": _median([s.stopped_after for s in searches]),
         "false_stop_rate": _mean([float(s.false_stop) for s in searches if s.false_stop is not None]),
+        "outdone_stop_rate": _mean([float(s.outdone) for s in searches if s.outdone is not None]),
     }
 
 
@@ -72,8 +75,6 @@ def beside(found: Found, name: str, sampler: str) -> dict[str, Any]:
     return {
         "searches": len(own),
         "regions": _mean([one.regions for one in own]),
-        "stops": sum(one.stopped_after is not None for one in own),
-        "outdone": sum(bool(one.outdone) for one in own),
         "> tpe": less if tpe and sampler != "tpe" else None,
     }
 
@@ -103,7 +104,7 @@ def worlds(options: argparse.Namespace) -> Iterator[tuple[str, World, Sequence[i
         machine.check(random.Random(0).sample(candidates, min(CHECKED, len(candidates))))
         seeds = range(options.seed, options.seed + options.seeds)
         yield profile.name, World(machine, space, engine, candidates), seeds
-    for number in range(options.random_worlds):
+    for number in range(options.first_world, options.first_world + options.random_worlds):
         yield RANDOM, World(RandomMachine(number, space), space, engine, candidates), [number]
 
 
@@ -135,6 +136,7 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--budget", type=_count, default=40, metavar="B", help="launches of each search, 40 by default")
     parser.add_argument("--samplers", nargs="+", action="extend", choices=SAMPLERS, help="guided and tpe by default")
     parser.add_argument("--random-worlds", type=_count, default=0, metavar="N", help="machines drawn at random")
+    parser.add_argument("--first-world", type=int, default=0, metavar="N", help="number of the first of them, 0")
     parser.add_argument("--whole-plan", action="store_true", help="make all launches of a study")
     parser.add_argument("--searches", type=Path, metavar="FILE", help="append a line of JSON per search to it")
     parser.add_argument("--json", action="store_true", help="print rows as JSON")
@@ -180,7 +182,9 @@ def _short(column: str) -> str:
         "score_at_": "score ",
         "failed_launches": "failed",
         "seconds_per_proposal": "s/prop",
+        "median_stop": "stop at",
         "false_stop_rate": "false stop",
+        "outdone_stop_rate": "outdone",
     }
     for long, short in words.items():
         column = column.replace(long, short)

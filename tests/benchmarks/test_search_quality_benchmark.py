@@ -14,7 +14,7 @@ SPACE = Path(__file__).with_name("quality_space.yaml")
 KEYS = {
     "profile", "sampler", "median_launches_to_5pct", "median_launches_to_2pct", "median_launches_to_1pct", "solved",
     "score_at_10", "score_at_20", "score_at_40", "hypervolume_at_10", "hypervolume_at_20", "hypervolume_at_40",
-    "failed_launches", "seconds_per_proposal", "false_stop_rate",
+    "failed_launches", "seconds_per_proposal", "stops", "median_stop", "false_stop_rate", "outdone_stop_rate",
 }  # fmt: skip
 
 
@@ -47,7 +47,9 @@ def test_the_guided_search_solves_a_small_space() -> None:
     assert 0.98 <= guided["score_at_20"] == guided["score_at_40"] <= 1.0
     assert 0.0 < guided["hypervolume_at_10"] <= guided["hypervolume_at_20"] <= 1.0
     assert guided["failed_launches"] == 0.0
-    assert tpe["false_stop_rate"] is None, "it has no stop rule"
+    assert tpe["false_stop_rate"] is tpe["outdone_stop_rate"] is None, "it has no stop rule"
+    assert (tpe["stops"], tpe["median_stop"]) == (0, None)
+    assert guided["stops"] in {0, 1}
 
 
 def test_what_is_never_reached_is_null() -> None:
@@ -56,9 +58,11 @@ def test_what_is_never_reached_is_null() -> None:
 
 
 def test_random_worlds_fail_in_regions_and_share_a_row() -> None:
-    (row,) = rows("--random-worlds", "3", "--samplers", "random", "--budget", "30")
+    worlds = ("--random-worlds", "2", "--samplers", "random", "--budget", "30")
+    (row,), (other,) = rows(*worlds), rows(*worlds, "--first-world", "5")
     assert (row["profile"], row["sampler"]) == ("random worlds", "random")
     assert 0.0 < row["failed_launches"] < 30.0
+    assert row["score_at_20"] != other["score_at_20"], "other machines"
 
 
 def test_every_search_is_kept_launch_by_launch(tmp_path: Path) -> None:
