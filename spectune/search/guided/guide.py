@@ -156,10 +156,10 @@ class Guide:
         if not untried.any():
             return Outlook(0.0, 0.0, 0, reasons)
         inflation = self.beliefs.forecasts(evidence, sober=True).inflation(tuple(evidence))
-        goal = float(beliefs.score[tried].max()) + math.log1p(MARGIN)
+        recommended = max(tried, key=self.beliefs.alone(evidence).score.__getitem__)
+        goal = float(beliefs.score[recommended]) + math.log1p(MARGIN)
         numbers = contenders(beliefs, untried, beliefs.score, goal, inflation)
-        found = outlook(beliefs, numbers, np.array(tried), inflation)
-        return replace(found, dropped=reasons)
+        return replace(outlook(beliefs, numbers, recommended, inflation), dropped=reasons)
 
     def standing(self, evidence: Sequence[Evidence], candidate: Candidate) -> float | None:
         """Return the log score believed of a candidate: its own launches, and what all others of this study say."""

@@ -1,4 +1,9 @@
-"""Whether another launch can still be worth it."""
+"""Whether another launch of the search can still be worth it.
+
+What is not tried is compared with the one launched candidate that would be recommended now, not with whichever launched
+one is best: who reads that nothing untried is better reads it of the recommendation. That one is known with noise, so
+the search goes on longer than where all launched candidates together stood against the others.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +12,16 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr
 
+from spectune.search.guided.acquisition import sureness
 from spectune.search.guided.landscape import Landscape
 
-Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 MARGIN = 0.01  # better by less than this is not worth a launch
 SURE = 0.95
-DRAWS = 2000  # a chance of 5 % is then known to half a percent; with 400, luck ended searches
+GLANCE, DRAWS = 400, 2000  # few draws tell that much is left; a chance of 5 % is known to half a percent by many
+CLEARLY = 3.0  # times the chance that ends a search: what is left is then no matter of draws
 CONTENDERS = 120  # untried candidates that are drawn together
 
 
@@ -25,8 +30,8 @@ class Outlook:
     """What is left to find.
 
     Attributes:
-        chance: Probability that an untried candidate is better than the best tried one by more than `MARGIN`.
-        gain: Expected log improvement of the best untried candidate over the best tried one.
+        chance: Probability that an untried candidate is better than the recommended one by more than `MARGIN`.
+        gain: Expected log improvement of the best untried candidate over the recommended one.
         open: How many untried candidates, launched one by one, would leave too little chance to go on for.
         dropped: Branches that cannot pay, and why, in a sentence each.
     """
@@ -46,37 +51,41 @@ class Outlook:
         """Why it ends, in one sentence."""
         share = "over 99%" if self.chance < 0.01 else f"{1.0 - self.chance:.0%}"
         sure = (
-            f"by this search's model it is {share} sure that no untried candidate is better by more than "
-            f"{MARGIN:.0%} (expected gain of going on: {math.expm1(self.gain):.2%})"
+            f"by this search's model it is {share} sure that no untried candidate is better by more than {MARGIN:.0%} "
+            f"than the launched one it would recommend (expected gain of going on: {math.expm1(self.gain):.2%})"
         )
         return "; ".join((sure, *self.dropped))
 
 
-def outlook(beliefs: Landscape, untried: Integers, tried: Integers, inflation: float) -> Outlook:
-    """Draw scores of the best candidates together, and see who wins.
+def outlook(beliefs: Landscape, untried: Integers, recommended: int, inflation: float) -> Outlook:
+    """Draw scores of the recommended candidate and its likeliest betters together, and see who wins.
 
     Args:
         beliefs: After all launches.
         untried: Numbers of candidates worth a look.
-        tried: Numbers of those that were measured.
+        recommended: Number of the launched candidate that would be recommended now.
         inflation: By how much the deviations are too small.
     """
-    best = float(beliefs.score[tried].max())
-    spread = beliefs.deviations(untried) * inflation
-    odds = ndtr((beliefs.score[untried] - best - math.log1p(MARGIN)) / np.maximum(spread, 1e-9))
-    contenders = untried[np.argsort(-odds * beliefs.feasible[untried])[:CONTENDERS]]
-    champions = tried[np.argsort(-beliefs.score[tried])[:10]]
-    numbers = np.concatenate([champions, contenders])
+    goal = float(beliefs.score[recommended]) + math.log1p(MARGIN)
+    odds = sureness(beliefs.score[untried], beliefs.deviations(untried) * inflation, goal) * beliefs.feasible[untried]
+    numbers = np.append(untried[np.argsort(-odds)[:CONTENDERS]], recommended)
+    glance = _drawn(beliefs, numbers, GLANCE, inflation)
+    return glance if glance.chance > CLEARLY * (1.0 - SURE) else _drawn(beliefs, numbers, DRAWS, inflation)
+
+
+def _drawn(beliefs: Landscape, numbers: Integers, count: int, inflation: float) -> Outlook:
+    """Return the outlook by so many draws; the last number is the recommended candidate's."""
     rng = np.random.default_rng(0)
-    draws = beliefs.draws(numbers, DRAWS, rng, inflation)
-    runs = rng.random((DRAWS, 1)) < beliefs.feasible[contenders]
-    theirs = np.where(runs, draws[:, len(champions) :], -np.inf)
-    ahead = theirs.max(axis=1) - draws[:, : len(champions)].max(axis=1)
+    draws = beliefs.draws(numbers, count, rng, inflation)
+    runs = rng.random((count, 1)) < beliefs.feasible[numbers[:-1]]
+    theirs = np.where(runs, draws[:, :-1], -np.inf)
+    ahead = theirs.max(axis=1) - draws[:, -1]
     better = ahead > math.log1p(MARGIN)
-    return Outlook(float(np.mean(better)), float(np.mean(np.maximum(0.0, ahead))), _open(theirs.argmax(axis=1)[better]))
+    winners = theirs.argmax(axis=1)[better]
+    return Outlook(float(np.mean(better)), float(np.mean(np.maximum(0.0, ahead))), _open(winners, count))
 
 
-def _open(winners: Integers) -> int:
+def _open(winners: Integers, draws: int) -> int:
     """Return how many candidates win all but `1 - SURE` of the draws, of those that are won by any."""
     wins = np.sort(np.bincount(winners))[::-1]
-    return int(np.searchsorted(np.cumsum(wins), wins.sum() - (1.0 - SURE) * DRAWS)) + 1 if len(winners) else 0
+    return int(np.searchsorted(np.cumsum(wins), wins.sum() - (1.0 - SURE) * draws)) + 1 if len(winners) else 0
