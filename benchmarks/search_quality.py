@@ -11,11 +11,12 @@ drawn, not played: truth × launch noise (1.5 %, one factor for all levels) × l
 counted over 4,000 cycles per level.
 
 Samplers are compared on what they propose after the baseline; --whole-plan makes all launches of a study, which tunes
-the baseline and repeats it to see drift. Searches go on where the stop rule holds; a stop is false where an untried
-candidate is better than the recommended one by more than the rule said none is, and outdone where it is that much
-better than every launched one too: the confirmation, which launches the best few again, still chooses among these. In
-the table, beside what --json has: searches, regions of the space that fail, and in how many searches a sampler gave
-away less than TPE in the same world, averaged over the launches.
+the baseline and repeats it to see drift. Searches go on where the stop rule holds; a stop is
+outdone where an untried candidate is better than every launched one by more than the rule said none is; false where it
+is that much better than what is recommended at the end, after the confirmation has launched the finalists again; and
+unconfirmed false where it is that much better than what was recommended when the rule held. In the table, beside what
+--json has: searches, regions of the space that fail, and in how many searches a sampler gave away less than TPE in the
+same world, averaged over the launches.
 """
 
 from __future__ import annotations
@@ -64,6 +65,7 @@ def row(name: str, sampler: str, searches: Sequence[Search]) -> dict[str, Any]:
         "stops": sum(s.stopped_after is not None for s in searches),
         "median_stop": _median([s.stopped_after for s in searches]),
         "false_stop_rate": _mean([float(s.false_stop) for s in searches if s.false_stop is not None]),
+        "unconfirmed_false_stop_rate": _mean([float(s.unconfirmed) for s in searches if s.unconfirmed is not None]),
         "outdone_stop_rate": _mean([float(s.outdone) for s in searches if s.outdone is not None]),
     }
 
@@ -168,9 +170,9 @@ def main() -> int:
         return 0
     table = [{**line, **beside(found, *key)} for key, line in zip(found, rows, strict=True)]
     columns = list(table[0])[2:]
-    print(f"{'profile':32}{'sampler':9}" + "".join(f"{_short(column):>11}" for column in columns))
+    print(f"{'profile':32}{'sampler':9}" + "".join(f"{_short(column):>12}" for column in columns))
     for line in table:
-        cells = "".join(f"{'–' if line[c] is None else format(line[c], '.4g'):>11}" for c in columns)
+        cells = "".join(f"{'–' if line[c] is None else format(line[c], '.4g'):>12}" for c in columns)
         print(f"{line['profile']:32}{line['sampler']:9}{cells}")
     return 0
 
@@ -183,6 +185,7 @@ def _short(column: str) -> str:
         "failed_launches": "failed",
         "seconds_per_proposal": "s/prop",
         "median_stop": "stop at",
+        "unconfirmed_false_stop_rate": "unconfirmed",
         "false_stop_rate": "false stop",
         "outdone_stop_rate": "outdone",
     }

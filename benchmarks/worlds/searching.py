@@ -38,8 +38,9 @@ class Search:
         failed: Launches that failed.
         seconds: Of each proposal, on the process's clock.
         stopped_after: Launches after which the stop rule held for the first time; None if it never did.
-        false_stop: Whether an untried candidate was better than the recommended one by more than the rule said none is.
-        outdone: Whether it was better than every launched one by as much.
+        outdone: Whether an untried candidate was better than every launched one by more than the rule said none is.
+        unconfirmed: Whether it was that much better than the one recommended when the rule held.
+        false_stop: Whether one is than what is recommended at the end, after the confirmation.
     """
 
     world: str
@@ -51,8 +52,9 @@ class Search:
     failed: int = 0
     seconds: list[float] = field(default_factory=list)
     stopped_after: int | None = None
-    false_stop: bool | None = None
     outdone: bool | None = None
+    unconfirmed: bool | None = None
+    false_stop: bool | None = None
 
     def regret(self) -> float:
         """Return what was given away on average over all launches, as a share of the best."""
@@ -113,10 +115,26 @@ def search(world: World, sampler: str, seed: int, budget: int, *, whole_plan: bo
         found.seconds.append(time.process_time() - began)
         if stops:
             found.stopped_after = len(records)
-            missed = world.best_beside({record.candidate.items for record in records}) - math.log1p(MARGIN)
-            found.false_stop = missed > found.scores[-1]
-            found.outdone = missed > max(world.score(record.candidate) for record in records)
+            found.outdone = _missed(world, records) > max(world.score(record.candidate) for record in records)
+            found.unconfirmed = _missed(world, records) > found.scores[-1]
+            whole_study = _to_the_end(records, world, Proposer(space, world.engine, sampler=sampler, seed=seed), seed)
+            confirmed = incumbent(whole_study, space, proposer.standing)
+            found.false_stop = confirmed is None or _missed(world, whole_study) > world.score(confirmed)
     return found
+
+
+def _missed(world: World, records: Sequence[TrialRecord]) -> float:
+    """Return the score from which the rule says that nothing untried has it."""
+    return world.best_beside({record.candidate.items for record in records}) - math.log1p(MARGIN)
+
+
+def _to_the_end(records: Sequence[TrialRecord], world: World, proposer: Proposer, seed: int) -> Sequence[TrialRecord]:
+    """Make the launches that a study makes after its search: those of the confirmation, as long as the rule holds."""
+    made = list(records)
+    space = world.space.with_budget(Budget(trials=2 * len(made)))
+    while isinstance(step := next_step(made, [], space, proposer), Step):
+        made.append(world.launch(step, seed))
+    return made
 
 
 def _step(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> Step | None:

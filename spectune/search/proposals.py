@@ -157,10 +157,15 @@ class Proposer:
         return pending
 
     def _evidence(self, records: Sequence[TrialRecord]) -> Sequence[Evidence]:
-        """Return the evidence of launches; the last is kept, since every finalist is asked for in a long study."""
-        known = tuple(records)
+        """Return the evidence of launches; the last is kept, since every finalist is asked for in a long study.
+
+        What says the same as before is the same object: the guide compares all of it with what it knows, often.
+        """
+        known, before = tuple(records), self._latest[1]
         if self._latest[0] != known:
-            self._latest = known, evidence_of(known, self._space)
+            found = evidence_of(known, self._space)
+            same = [old if old == new else new for old, new in zip(before, found, strict=False)]
+            self._latest = known, [*same, *found[len(same) :]]
         return self._latest[1]
 
     def _listed(self, candidate: Candidate) -> bool:

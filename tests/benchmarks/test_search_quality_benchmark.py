@@ -15,6 +15,7 @@ KEYS = {
     "profile", "sampler", "median_launches_to_5pct", "median_launches_to_2pct", "median_launches_to_1pct", "solved",
     "score_at_10", "score_at_20", "score_at_40", "hypervolume_at_10", "hypervolume_at_20", "hypervolume_at_40",
     "failed_launches", "seconds_per_proposal", "stops", "median_stop", "false_stop_rate", "outdone_stop_rate",
+    "unconfirmed_false_stop_rate",
 }  # fmt: skip
 
 

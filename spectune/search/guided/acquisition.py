@@ -21,7 +21,7 @@ def expected_improvement(means: Floats, deviations: Floats, best: float) -> Floa
     return found
 
 
-def sureness(means: Floats, deviations: Floats, best: float) -> Floats:
+def sureness(means: Floats, deviations: Floats | float, best: float) -> Floats:
     """Return P(value > best)."""
     found: Floats = ndtr((np.asarray(means) - best) / np.maximum(deviations, EXACT))
     return found

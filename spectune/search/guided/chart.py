@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -87,11 +88,23 @@ class Chart:
 
     def setting(self, candidate: Candidate) -> Setting:
         """Return the setting of any candidate."""
-        return Setting.of({**self.fixed, **candidate.values})
+        return self._known(candidate)[0]
 
     def codes(self, candidates: Sequence[Candidate]) -> Codes:
         """Return the codes of candidates, shape (n, axes)."""
-        return encode(self.axes, [candidate.values for candidate in candidates])
+        found = [self._known(candidate)[1] for candidate in candidates]
+        return np.array(found, np.int64).reshape(len(found), len(self.axes))
+
+    def _known(self, candidate: Candidate) -> tuple[Setting, Codes]:
+        """Return setting and codes of a candidate, kept: those launched are asked for again by every fit."""
+        if candidate not in self._read:
+            setting = Setting.of({**self.fixed, **candidate.values})
+            self._read[candidate] = setting, encode(self.axes, [candidate.values])[0]
+        return self._read[candidate]
+
+    @cached_property
+    def _read(self) -> dict[Candidate, tuple[Setting, Codes]]:
+        return {}
 
     def codes_at(self, numbers: Integers) -> Codes:
         """Return the codes of numbers of the table, shape (n, axes)."""

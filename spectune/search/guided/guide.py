@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spectune.engines.protocol import Engine
+from spectune.search.guided.acquisition import sureness
 from spectune.search.guided.beliefs import Beliefs
 from spectune.search.guided.believing import believing
 from spectune.search.guided.bounds import out_of_reach
@@ -21,6 +22,7 @@ from spectune.search.guided.paying import chance, chance_by_priors
 from spectune.search.guided.stopping import MARGIN, Outlook, outlook
 from spectune.search.guided.teaching import EQUAL, Advice, first_speculation, first_tree, unheard
 from spectune.search.guided.wording import compared
+from spectune.search.ranking import SMALL_CHANCE
 from spectune.space import Candidate, SearchSpace
 
 Floats = npt.NDArray[np.float64]
@@ -28,7 +30,8 @@ Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
 
 SATED = 0.004  # expected gain in the mean of the objectives below which it is rather asked whether the search is over
-CLOSE, FRONT = 0.008, 0.6  # expected gain in the mean below which so many launches are for the front, if it gains more
+CLOSE = 0.008  # expected gain in the mean below which nothing is drawn to explore
+NEAR, FRONT = 0.015, 0.6  # expected gain in the mean below which so many launches are for the front, if it gains more
 COVERED = 0.002  # share of the front's area by which a launch for it enlarges it, at least
 DOUBTING = 2.0  # factor on doubts, at least, where a launch is made to end the search: they are narrow near the best
 
@@ -101,7 +104,7 @@ class Guide:
         found = promising(beliefs, untried, tried, np.full(beliefs.goals, 1.0 / beliefs.goals))
         if found.gain >= CLOSE and rng.random() < forecasts.exploring(known):
             return drawn(beliefs, untried, tried, rng)
-        if beliefs.goals > 1 and found.gain < CLOSE and rng.random() < FRONT:
+        if beliefs.goals > 1 and found.gain < NEAR and rng.random() < FRONT:
             front = at_the_front(beliefs, untried, tried, rng)
             if front.gain > max(COVERED, found.gain):
                 return front
@@ -156,10 +159,17 @@ class Guide:
         if not untried.any():
             return Outlook(0.0, 0.0, 0, reasons)
         inflation = self.beliefs.forecasts(evidence, sober=True).inflation(tuple(evidence))
-        recommended = max(tried, key=self.beliefs.alone(evidence).score.__getitem__)
-        goal = float(beliefs.score[recommended]) + math.log1p(MARGIN)
+        finalists = self._finalists(evidence, np.array(tried))
+        goal = float(beliefs.score[finalists].max()) + math.log1p(MARGIN)
         numbers = contenders(beliefs, untried, beliefs.score, goal, inflation)
-        return replace(outlook(beliefs, numbers, recommended, inflation), dropped=reasons)
+        return replace(outlook(beliefs, numbers, finalists, inflation), dropped=reasons)
+
+    def _finalists(self, evidence: Sequence[Evidence], tried: Integers) -> Integers:
+        """Return those of the candidates that the confirmation would choose from: the best, and its rivals."""
+        alone = self.beliefs.alone(evidence)
+        scores = alone.score[tried]
+        found: Integers = tried[sureness(scores, math.sqrt(2.0) * alone.residual.noise, scores.max()) >= SMALL_CHANCE]
+        return found
 
     def standing(self, evidence: Sequence[Evidence], candidate: Candidate) -> float | None:
         """Return the log score believed of a candidate: its own launches, and what all others of this study say."""

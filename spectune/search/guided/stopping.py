@@ -1,8 +1,8 @@
 """Whether another launch of the search can still be worth it.
 
-What is not tried is compared with the one launched candidate that would be recommended now, not with whichever launched
-one is best: who reads that nothing untried is better reads it of the recommendation. That one is known with noise, so
-the search goes on longer than where all launched candidates together stood against the others.
+What is not tried is compared with the best of the finalists: of the launched candidates that may well be the best one.
+Which of them it is, launches of something else cannot tell. The confirmation can, which launches them again: that doubt
+is no reason to go on searching.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ MARGIN = 0.01  # better by less than this is not worth a launch
 SURE = 0.95
 GLANCE, DRAWS = 400, 2000  # few draws tell that much is left; a chance of 5 % is known to half a percent by many
 CLEARLY = 3.0  # times the chance that ends a search: what is left is then no matter of draws
-CONTENDERS = 120  # untried candidates that are drawn together
+CONTENDERS = 120  # untried candidates that are drawn together, at most
+SLIGHT = 0.002  # chance that one of those left out is better, at most where fewer are drawn
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,8 @@ class Outlook:
     """What is left to find.
 
     Attributes:
-        chance: Probability that an untried candidate is better than the recommended one by more than `MARGIN`.
-        gain: Expected log improvement of the best untried candidate over the recommended one.
+        chance: Probability that an untried candidate is better than the best finalist by more than `MARGIN`.
+        gain: Expected log improvement of the best untried candidate over the best finalist.
         open: How many untried candidates, launched one by one, would leave too little chance to go on for.
         dropped: Branches that cannot pay, and why, in a sentence each.
     """
@@ -52,34 +53,39 @@ class Outlook:
         share = "over 99%" if self.chance < 0.01 else f"{1.0 - self.chance:.0%}"
         sure = (
             f"by this search's model it is {share} sure that no untried candidate is better by more than {MARGIN:.0%} "
-            f"than the launched one it would recommend (expected gain of going on: {math.expm1(self.gain):.2%})"
+            f"than the best of the finalists (expected gain of going on: {math.expm1(self.gain):.2%})"
         )
         return "; ".join((sure, *self.dropped))
 
 
-def outlook(beliefs: Landscape, untried: Integers, recommended: int, inflation: float) -> Outlook:
-    """Draw scores of the recommended candidate and its likeliest betters together, and see who wins.
+def outlook(beliefs: Landscape, untried: Integers, finalists: Integers, inflation: float) -> Outlook:
+    """Draw scores of the finalists and of their likeliest betters together, and see who wins.
 
     Args:
         beliefs: After all launches.
         untried: Numbers of candidates worth a look.
-        recommended: Number of the launched candidate that would be recommended now.
+        finalists: Numbers of the launched candidates that the confirmation would choose from.
         inflation: By how much the deviations are too small.
     """
-    goal = float(beliefs.score[recommended]) + math.log1p(MARGIN)
+    goal = float(beliefs.score[finalists].max()) + math.log1p(MARGIN)
     odds = sureness(beliefs.score[untried], beliefs.deviations(untried) * inflation, goal) * beliefs.feasible[untried]
-    numbers = np.append(untried[np.argsort(-odds)[:CONTENDERS]], recommended)
-    glance = _drawn(beliefs, numbers, GLANCE, inflation)
-    return glance if glance.chance > CLEARLY * (1.0 - SURE) else _drawn(beliefs, numbers, DRAWS, inflation)
+    order = np.argsort(-odds)
+    beyond = np.cumsum(odds[order[::-1]])[::-1]  # bounds the chance that any from there on is better
+    likely = max(1, min(CONTENDERS, int(np.count_nonzero(beyond > SLIGHT))))
+    contenders = untried[order[:likely]]
+    found = _drawn(beliefs, contenders, finalists, GLANCE, inflation)
+    if found.chance <= CLEARLY * (1.0 - SURE):
+        found = _drawn(beliefs, contenders, finalists, DRAWS, inflation)
+    return found
 
 
-def _drawn(beliefs: Landscape, numbers: Integers, count: int, inflation: float) -> Outlook:
-    """Return the outlook by so many draws; the last number is the recommended candidate's."""
+def _drawn(beliefs: Landscape, untried: Integers, finalists: Integers, count: int, inflation: float) -> Outlook:
+    """Return the outlook by so many draws."""
     rng = np.random.default_rng(0)
-    draws = beliefs.draws(numbers, count, rng, inflation)
-    runs = rng.random((count, 1)) < beliefs.feasible[numbers[:-1]]
-    theirs = np.where(runs, draws[:, :-1], -np.inf)
-    ahead = theirs.max(axis=1) - draws[:, -1]
+    draws = beliefs.draws(np.concatenate([finalists, untried]), count, rng, inflation)
+    runs = rng.random((count, 1)) < beliefs.feasible[untried]
+    theirs = np.where(runs, draws[:, len(finalists) :], -np.inf)
+    ahead = theirs.max(axis=1) - draws[:, : len(finalists)].max(axis=1)
     better = ahead > math.log1p(MARGIN)
     winners = theirs.argmax(axis=1)[better]
     return Outlook(float(np.mean(better)), float(np.mean(np.maximum(0.0, ahead))), _open(winners, count))
