@@ -59,6 +59,11 @@ class Forecasts:
             return 1.0
         return max(1.0, float(np.sqrt(np.mean([((f.value - f.mean) / f.deviation) ** 2 for f in found]))))
 
+    def good(self, seen: Seen) -> bool:
+        """Whether the last launches were well predicted."""
+        found = self._last(seen, physical=True)
+        return len(found) >= LEAST and _error(found) < BAD
+
     def inflation(self, seen: Seen) -> float:
         """Return by how much deviations are too small, as the last `LONG` forecasts tell; `UNTESTED` without any."""
         found = self._last(seen, physical=True, window=LONG)
@@ -72,10 +77,9 @@ class Forecasts:
     def trusts_physics(self, seen: Seen) -> bool:
         """Whether physics predicted well, or at least no worse than a process without it."""
         forecasts = self._last(seen, physical=True)
-        with_physics = _error(forecasts)
-        if len(forecasts) < LEAST or with_physics < BAD:
+        if len(forecasts) < LEAST or self.good(seen):
             return True
-        return _error(self._last(seen, physical=False)) > CLEARLY * with_physics
+        return _error(self._last(seen, physical=False)) > CLEARLY * _error(forecasts)
 
     def likelihood(self, seen: Seen) -> float:
         """Return the log likelihood of the first `LONG` launches but the very first, each given those before it."""

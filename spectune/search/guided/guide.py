@@ -30,8 +30,8 @@ Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
 
 SATED = 0.004  # expected gain in the mean of the objectives below which it is rather asked whether the search is over
-CLOSE = 0.008  # expected gain in the mean below which nothing is drawn to explore
-NEAR, FRONT = 0.015, 0.6  # expected gain in the mean below which so many launches are for the front, if it gains more
+CLOSE, FRONT = 0.008, 0.6  # expected gain in the mean below which so many launches are for the front, if it gains more
+NEAR = 0.015  # the same where the last launches were well predicted: there is no more to find then
 COVERED = 0.002  # share of the front's area by which a launch for it enlarges it, at least
 DOUBTING = 2.0  # factor on doubts, at least, where a launch is made to end the search: they are narrow near the best
 
@@ -104,7 +104,7 @@ class Guide:
         found = promising(beliefs, untried, tried, np.full(beliefs.goals, 1.0 / beliefs.goals))
         if found.gain >= CLOSE and rng.random() < forecasts.exploring(known):
             return drawn(beliefs, untried, tried, rng)
-        if beliefs.goals > 1 and found.gain < NEAR and rng.random() < FRONT:
+        if beliefs.goals > 1 and found.gain < (NEAR if forecasts.good(known) else CLOSE) and rng.random() < FRONT:
             front = at_the_front(beliefs, untried, tried, rng)
             if front.gain > max(COVERED, found.gain):
                 return front
