@@ -99,14 +99,16 @@ def unsettled(
     return Promise(int(numbers[at]), weights, float(odds[at]), float(means[at]) - best, sure)
 
 
-def contenders(beliefs: Landscape, untried: Booleans, means: Floats, goal: float, inflation: float) -> Integers:
-    """Return the candidates that are likeliest to run and to be better than a goal."""
+def contenders(
+    beliefs: Landscape, untried: Booleans, means: Floats, goal: float, inflation: float, most: int = SHORTLIST
+) -> Integers:
+    """Return the candidates that are likeliest to run and to be better than a goal, as a first look tells."""
     numbers = np.flatnonzero(untried)
-    if len(numbers) <= SHORTLIST:
+    if len(numbers) <= most:
         return numbers
     spread = inflation * np.hypot(beliefs.doubts[numbers], beliefs.residual.own_deviation)
     odds = sureness(means[numbers], spread, goal) * beliefs.feasible[numbers]
-    return numbers[np.argpartition(-odds, SHORTLIST)[:SHORTLIST]]
+    return numbers[np.argpartition(-odds, most)[:most]]
 
 
 def shortlist(beliefs: Landscape, untried: Booleans, means: Floats) -> Integers:

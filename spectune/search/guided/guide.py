@@ -19,7 +19,7 @@ from spectune.search.guided.choosing import Promise, at_the_front, contenders, d
 from spectune.search.guided.evidence import Evidence
 from spectune.search.guided.landscape import Landscape, chances
 from spectune.search.guided.paying import chance, chance_by_priors
-from spectune.search.guided.stopping import MARGIN, Outlook, outlook
+from spectune.search.guided.stopping import MARGIN, SHORTLIST, Outlook, outlook
 from spectune.search.guided.teaching import EQUAL, Advice, first_speculation, first_tree, unheard
 from spectune.search.guided.wording import compared
 from spectune.search.ranking import SMALL_CHANCE
@@ -161,7 +161,7 @@ class Guide:
         inflation = self.beliefs.forecasts(evidence, sober=True).inflation(tuple(evidence))
         finalists = self._finalists(evidence, np.array(tried))
         goal = float(beliefs.score[finalists].max()) + math.log1p(MARGIN)
-        numbers = contenders(beliefs, untried, beliefs.score, goal, inflation)
+        numbers = contenders(beliefs, untried, beliefs.score, goal, inflation, SHORTLIST)
         return replace(outlook(beliefs, numbers, finalists, inflation), dropped=reasons)
 
     def _finalists(self, evidence: Sequence[Evidence], tried: Integers) -> Integers:

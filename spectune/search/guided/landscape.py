@@ -63,6 +63,12 @@ class Landscape:
         settings = self.chart.settings_at(numbers)
         return np.sqrt(self.residual.variances(self.chart.codes_at(numbers), self.features[settings]))
 
+    def deviations_from(self, numbers: Integers, other: int) -> Floats:
+        """Return the standard deviation of how the score of some candidates differs from another one's."""
+        one, settings = np.array([other]), self.chart.settings_at(numbers)
+        beside = self.chart.codes_at(one), self.features[self.chart.settings_at(one)]
+        return np.sqrt(self.residual.contrasts(self.chart.codes_at(numbers), self.features[settings], *beside))
+
     def draws(self, numbers: Integers, count: int, rng: np.random.Generator, inflation: float = 1.0) -> Floats:
         """Draw scores of some candidates together, shape (count, candidates), deviations inflated by a factor."""
         features = self.features[self.chart.settings_at(numbers)]

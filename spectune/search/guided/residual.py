@@ -131,6 +131,17 @@ class Residual:
         found: Floats = np.maximum(0.0, prior - explained)
         return found
 
+    def contrasts(self, codes: Codes, features: Floats, code: Codes, feature: Floats) -> Floats:
+        """Return the posterior variance of each assignment's difference from one, shape (n,), noise left out."""
+        among, beside = np.vstack([codes, code]), np.vstack([features, feature])
+        cross = self.covariance(among, self.codes) + self.weights[-2] * beside @ self.features.T
+        alike = self.covariance(codes, code)[:, 0] + self.weights[-2] * features @ feature[0]
+        prior = self.prior_variance + self.weights[-2] * np.square(beside).sum(axis=1)
+        apart = cross[:-1] - cross[-1]
+        explained = np.einsum("ij,jk,ik->i", apart, self.inverse, apart, optimize=True)
+        found: Floats = np.maximum(0.0, prior[:-1] + prior[-1] - 2.0 * alike - explained)
+        return found
+
     def posterior(self, codes: Codes, features: Floats) -> Floats:
         """Return the posterior covariance of some assignments, noise left out, shape (n, n)."""
         cross = self.covariance(codes, self.codes) + self.weights[-2] * features @ self.features.T

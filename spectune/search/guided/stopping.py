@@ -22,7 +22,8 @@ MARGIN = 0.01  # better by less than this is not worth a launch
 SURE = 0.95
 GLANCE, DRAWS = 400, 2000  # few draws tell that much is left; a chance of 5 % is known to half a percent by many
 CLEARLY = 3.0  # times the chance that ends a search: what is left is then no matter of draws
-CONTENDERS = 120  # untried candidates that are drawn together, at most
+SHORTLIST = 3000  # untried candidates that are looked at
+CONTENDERS = 200  # untried candidates that are drawn together, at most
 SLIGHT = 0.002  # chance that one of those left out is better, at most where fewer are drawn
 
 
@@ -67,8 +68,10 @@ def outlook(beliefs: Landscape, untried: Integers, finalists: Integers, inflatio
         finalists: Numbers of the launched candidates that the confirmation would choose from.
         inflation: By how much the deviations are too small.
     """
-    goal = float(beliefs.score[finalists].max()) + math.log1p(MARGIN)
-    odds = sureness(beliefs.score[untried], beliefs.deviations(untried) * inflation, goal) * beliefs.feasible[untried]
+    best = int(finalists[np.argmax(beliefs.score[finalists])])
+    spread = inflation * beliefs.deviations_from(untried, best)
+    odds = sureness(beliefs.score[untried], spread, float(beliefs.score[best]) + math.log1p(MARGIN))
+    odds *= beliefs.feasible[untried]
     order = np.argsort(-odds)
     beyond = np.cumsum(odds[order[::-1]])[::-1]  # bounds the chance that any from there on is better
     likely = max(1, min(CONTENDERS, int(np.count_nonzero(beyond > SLIGHT))))
