@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from guided_world import engine, search, space
 
-from spectune.search.guided.acquisition import area_gains
+from spectune.search.guided.acquisition import area_gains, sureness
 from spectune.search.guided.choosing import LIKELY, WORSE, at_the_front, contenders, drawn, promising, unsettled
 from spectune.search.guided.evidence import evidence_of
 from spectune.search.guided.guide import Guide
 from spectune.search.guided.landscape import Landscape
+from spectune.search.guided.stopping import outlook
 
 EVEN = np.array([0.5, 0.5])
 
@@ -51,6 +52,20 @@ def test_what_is_unsettled_is_likeliest_to_be_better(known: tuple[Landscape, np.
     assert untried[among].all()
     assert chosen.number in among
     assert 0.0 <= chosen.gain <= 1.0, "a probability"
+
+
+def test_what_is_left_is_at_least_what_one_candidate_may_bring(known: tuple[Landscape, np.ndarray, list[int]]) -> None:
+    beliefs, untried, tried = known
+    best = tried[int(np.argmax(beliefs.score[tried]))]
+    numbers = np.flatnonzero(untried)
+    found = outlook(beliefs, numbers, np.array([best]), 1.0)
+    spread = beliefs.deviations_from(numbers, best)
+    alone = sureness(beliefs.score[numbers], spread, float(beliefs.score[best]) + math.log1p(0.01))
+    assert found.chance >= float((alone * beliefs.feasible[numbers]).max()) - 0.06, "of 400 draws"
+    assert found.gain > 0.0
+    among = outlook(beliefs, numbers, np.array(tried), 1.0)
+    assert among.chance <= found.chance + 0.06, "more finalists are harder to beat"
+    assert among.open <= len(numbers)
 
 
 def test_draws_differ_and_are_good(known: tuple[Landscape, np.ndarray, list[int]]) -> None:

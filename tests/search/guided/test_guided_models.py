@@ -149,6 +149,9 @@ def test_the_surface_is_the_posterior_of_every_pair(seen: list[tuple[int, int, i
     assert (variances <= fitted.prior_variance + 1e-9).all()
     covariance = fitted.posterior(everything, np.zeros((16, 2)))
     assert np.diag(covariance) == pytest.approx(variances, abs=1e-7)
+    apart = np.diag(covariance) + covariance[5, 5] - 2.0 * covariance[:, 5]
+    contrasts = fitted.contrasts(everything, np.zeros((16, 2)), everything[5:6], np.zeros((1, 2)))
+    assert contrasts == pytest.approx(apart, abs=1e-7)
 
 
 def test_an_effect_of_one_value_is_found_and_what_was_not_varied_stays_open() -> None:

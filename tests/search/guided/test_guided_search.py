@@ -110,6 +110,16 @@ def test_the_same_evidence_gives_the_same_advice_whatever_was_asked_before() -> 
     assert last == fresh
 
 
+def test_a_long_study_is_gone_on_with_as_if_it_had_never_paused() -> None:
+    records = list(search(SPACE, 47))
+    lasting, resumed = (Proposer(SPACE, engine(SPACE)) for _ in range(2))
+    for seen in (41, 43, 44, 45, 47):
+        lasting.outlook(records[:seen])
+        last = lasting.propose(records[:seen])
+    assert resumed.propose(records) == last
+    assert resumed.outlook(records) == lasting.outlook(records)
+
+
 def test_as_an_optuna_sampler_it_proposes_the_same() -> None:
     records = list(search(SPACE, 9))
     guide = Guide(SPACE, engine(SPACE))
