@@ -104,7 +104,8 @@ def ties_words(evidence: Evidence, space: SearchSpace, most: int) -> str | None:
     ]
     more = len(evidence.ties) - len(named)
     rest = f" and {more} more" if more else ""
-    return f"Not told apart from {space.label(evidence.recommended)}: {', '.join(named)}{rest}"
+    first = f"{space.label(evidence.recommended)}, the choice by all launches together"
+    return f"Not told apart from {first}: {', '.join(named)}{rest}"
 
 
 def _shares(evidence: Evidence) -> str | None:

@@ -87,7 +87,8 @@ def test_what_is_not_told_apart_is_named_in_the_answer() -> None:
     assert (tie["candidate_id"], tie["launches"]) == (chain(2).candidate_id, 1)
     low, high = tie["ratio"][1:]
     told = (
-        f"Not told apart from {speed_only().label(chain(3))}: {speed_only().label(chain(2))} ({low:.2f}–{high:.2f} ×)"
+        f"Not told apart from {speed_only().label(chain(3))}, the choice by all launches together: "
+        f"{speed_only().label(chain(2))} ({low:.2f}–{high:.2f} ×)"
     )
     assert found["sentence"].endswith(f"{told}.")
     assert told in found["words"]
