@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 from forked import spectune
-
-from spectune.cli import main
 
 SPACE = """schema: 1
 name: planned
@@ -131,17 +128,11 @@ def test_measuring_prints_how_far_off_the_prediction_is(folder: Path, tmp_path: 
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_bad_input_is_one_message(
-    folder: Path, arguments: list[str], words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(folder)
-    monkeypatch.setattr(sys, "argv", ["spectune", "breakeven", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    said = capsys.readouterr()
-    assert ended.value.code == 2
-    assert words in said.err
-    assert said.out == ""
+def test_bad_input_is_one_message(folder: Path, arguments: list[str], words: str) -> None:
+    done = spectune("breakeven", *arguments, cwd=folder)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert done.stdout == ""
 
 
 def test_a_study_without_a_baseline_ends_with_one(folder: Path, tmp_path: Path) -> None:
