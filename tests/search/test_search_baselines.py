@@ -40,7 +40,7 @@ def test_the_reference_is_launched_again_every_few_launches() -> None:
 def test_a_quarter_of_the_search_tunes_the_branch_without_speculation() -> None:
     at = speed_only().with_budget(speed_only().budget.model_copy(update={"trials": 40}))
     fast = chain(3, proto="LL").candidate_id
-    records = played(lambda step: 150.0 if step.candidate.candidate_id == fast else 100.0, at, 25)
+    records = played(lambda step: 150.0 if step.candidate.candidate_id == fast else 100.0, at, 25, sampler="random")
     searched = [r for r in records if r.role is Role.SEARCH]
     plain = [r for r in searched if not r.candidate.speculative]
     assert [r.candidate for r in plain] == [baseline("LL")] * 3  # nothing else is there to try: it may be the best

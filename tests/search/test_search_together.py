@@ -141,7 +141,7 @@ def test_launches_made_alone_are_shared_and_then_not_gone_on_with_alone(tmp_path
     told = said(tmp_path / "a", "search", "../sim.yaml", storage=storage)
     assert told.returncode == 0, told.stderr
     assert "sent 2 finished launches that only this machine had" in told.stderr
-    assert said(tmp_path / "b", "worker", "sim", "--storage", storage).returncode == 0
+    assert said(tmp_path / "b", "search", "../sim.yaml", storage=storage).returncode == 0
     assert records(tmp_path / "b")[:2] == alone
     refused = said(tmp_path / "a", "search", "../sim.yaml")
     assert refused.returncode == 2
