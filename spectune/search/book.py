@@ -115,7 +115,7 @@ class LocalBook:
         self._require_same_folder()
         if self._ledger is None:
             self._ledger = Ledger(self._folder.ledger, self._folder.name, self._space, self._records)
-        self._ledger.begin(step)
+        self._ledger.begin(step, self._records)
         self._interrupted = []
         yield True
 

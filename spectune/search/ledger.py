@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 EVIDENCE = "evidence"
 """User attribute of a trial: what the guided sampler reads of the launch beside values and constraints."""
+LOCKED_S = 1.0
+"""How long to wait for a program that holds the file locked: it is read by others, and by nobody else written."""
 
 
 class Ledger:
@@ -46,26 +48,42 @@ class Ledger:
         self._running: Trial | None = None
         self._study = self._up_to_date(records) or self._rebuilt(records)
 
-    def begin(self, step: Step) -> None:
-        """Enter a launch that is about to be made."""
-        params = stored_params(step.candidate, searched(self._space))
-        fixed = {p.name: distribution(p) for p in searched(self._space) if p.name in params}
-        with self._writing():
-            self._study.enqueue_trial(params, user_attrs=dict(attributes(step.candidate, step.role.value)))
-            self._running = self._study.ask(fixed)
+    def begin(self, step: Step, earlier: Sequence[TrialRecord]) -> None:
+        """Enter a launch that is about to be made; a storage that others broke or hold locked is made anew.
+
+        Raises:
+            SpectuneError: It cannot be made anew either.
+        """
+        try:
+            self._running = self._entered(step)
+        except Exception:  # noqa: BLE001 (a driver raises whatever it likes)
+            self._study = self._rebuilt(earlier)
+            with self._writing():
+                self._running = self._entered(step)
 
     def finish(self, record: TrialRecord, earlier: Sequence[TrialRecord]) -> None:
-        """Enter what came of the launch that was begun last."""
+        """Enter what came of the launch that was begun last; as `begin` does, it makes a broken storage anew."""
         assert self._running is not None, "begin comes first"
+        try:
+            self._tell(self._running, record, earlier)
+        except Exception:  # noqa: BLE001 (a driver raises whatever it likes)
+            self._study = self._rebuilt([*earlier, record])
+        self._running = None
+
+    def _entered(self, step: Step) -> Trial:
+        params = stored_params(step.candidate, searched(self._space))
+        fixed = {p.name: distribution(p) for p in searched(self._space) if p.name in params}
+        self._study.enqueue_trial(params, user_attrs=dict(attributes(step.candidate, step.role.value)))
+        return self._study.ask(fixed)
+
+    def _tell(self, running: Trial, record: TrialRecord, earlier: Sequence[TrialRecord]) -> None:
         values, constraints = values_and_constraints(record, self._space, earlier)
         evidence = evidence_from(record, self._space)
-        with self._writing():
-            if evidence is not None:
-                self._running.set_user_attr(EVIDENCE, evidence.dumps())
-            for key, value in constraints.items():
-                self._running.set_constraint(key, value)
-            self._study.tell(self._running, values)
-        self._running = None
+        if evidence is not None:
+            running.set_user_attr(EVIDENCE, evidence.dumps())
+        for key, value in constraints.items():
+            running.set_constraint(key, value)
+        self._study.tell(running, values)
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
@@ -111,7 +129,9 @@ class Ledger:
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)
-        self._storage = optuna.storages.RDBStorage(f"sqlite:///{self._file}")
+        self._storage = optuna.storages.RDBStorage(
+            f"sqlite:///{self._file}", engine_kwargs={"connect_args": {"timeout": LOCKED_S}}
+        )
         return optuna.create_study(
             storage=self._storage,
             study_name=self._name,

@@ -35,7 +35,7 @@ def stored(path: Path) -> list[optuna.trial.FrozenTrial]:
 def run(path: Path, records: list[TrialRecord]) -> None:
     ledger = Ledger(path, "s", space(), [])
     for n, one in enumerate(records):
-        ledger.begin(Step(one.trial, one.role, one.candidate, one.why))
+        ledger.begin(Step(one.trial, one.role, one.candidate, one.why), records[:n])
         ledger.finish(one, records[:n])
 
 
@@ -87,7 +87,7 @@ def test_a_storage_that_differs_is_made_anew(tmp_path: Path, damage: str) -> Non
         path.unlink()
         run(path, records[:-1])
     else:
-        Ledger(path, "s", space(), records).begin(Step(3, Role.SEARCH, chain(2), "never finished"))
+        Ledger(path, "s", space(), records).begin(Step(3, Role.SEARCH, chain(2), "never finished"), records)
     Ledger(path, "s", space(), records)
     assert summary(stored(path)) == before
 
@@ -95,10 +95,45 @@ def test_a_storage_that_differs_is_made_anew(tmp_path: Path, damage: str) -> Non
 def test_a_storage_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     path = tmp_path / "study.db"
     ledger = Ledger(path, "s", space(), [])
-    sqlite3.connect(path).execute("DROP TABLE trials")
+    path.unlink()
+    path.mkdir()
     with pytest.raises(SpectuneError, match="finished launches are kept") as raised:
-        ledger.begin(Step(0, Role.BASELINE, baseline(), "x"))
+        ledger.begin(Step(0, Role.BASELINE, baseline(), "x"), [])
     assert "\n" not in str(raised.value)
+
+
+BREAKS = {
+    "without tables": lambda path: sqlite3.connect(path).execute("DROP TABLE trials"),
+    "rubbish": lambda path: path.write_bytes(b"rubbish" * 3000),
+    "gone": Path.unlink,
+}
+
+
+@pytest.mark.parametrize("broken", BREAKS)
+@pytest.mark.parametrize("between", ["launches", "begin and finish"])
+def test_a_storage_that_breaks_while_it_is_in_use_is_made_anew(tmp_path: Path, broken: str, between: str) -> None:
+    run(tmp_path / "whole.db", RECORDS)
+    path = tmp_path / "study.db"
+    ledger = Ledger(path, "s", space(), [])
+    for n, one in enumerate(RECORDS):
+        if n == 2 and between == "launches":
+            BREAKS[broken](path)
+        ledger.begin(Step(one.trial, one.role, one.candidate, one.why), RECORDS[:n])
+        if n == 2 and between != "launches":
+            BREAKS[broken](path)
+        ledger.finish(one, RECORDS[:n])
+    assert summary(stored(path)) == summary(stored(tmp_path / "whole.db"))
+
+
+def test_a_storage_that_another_program_holds_locked_is_made_anew(tmp_path: Path) -> None:
+    path = tmp_path / "study.db"
+    ledger = Ledger(path, "s", space(), RECORDS[:1])
+    ledger.begin(Step(1, Role.SEARCH, RECORDS[1].candidate, "x"), RECORDS[:1])
+    another = sqlite3.connect(path, isolation_level=None)
+    another.execute("BEGIN EXCLUSIVE")
+    ledger.finish(RECORDS[1], RECORDS[:1])
+    another.close()
+    assert len(stored(path)) == 2
 
 
 def test_an_agreeing_storage_is_left_alone(tmp_path: Path) -> None:
@@ -123,7 +158,7 @@ def test_what_is_written_at_once_is_what_optuna_writes_one_by_one(tmp_path: Path
 def test_a_study_whose_storage_was_made_at_once_goes_on(tmp_path: Path) -> None:
     run(tmp_path / "one.db", RECORDS)
     ledger = Ledger(tmp_path / "study.db", "s", space(), RECORDS[:-1])
-    ledger.begin(Step(4, Role.SEARCH, RECORDS[-1].candidate, "next"))
+    ledger.begin(Step(4, Role.SEARCH, RECORDS[-1].candidate, "next"), RECORDS[:-1])
     ledger.finish(RECORDS[-1], RECORDS[:-1])
     assert summary(stored(tmp_path / "study.db")) == summary(stored(tmp_path / "one.db"))
 
