@@ -100,15 +100,17 @@ def try_lock(name: str, study: str, folder: Path | None = None, *, file_stays: b
     try:
         _make(path.parent)
         descriptor = _locked(path)
-        if descriptor is not None:
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, json.dumps(asdict(Holder(os.getpid(), study[:SHOWN]))).encode(), 0)
     except OSError as error:
         raise SpectuneError(
             f"cannot lock {path}: {error.strerror or error}. Make {path.parent} a folder that everybody may write to "
             f"(chmod 1777), or name another, the same for all users, in {FOLDER_VARIABLE}"
         ) from None
-    return None if descriptor is None else MachineLock(path, descriptor, file_stays=file_stays)
+    if descriptor is None:
+        return None
+    with contextlib.suppress(OSError):  # on a full disk it is held all the same, by somebody without a name
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, json.dumps(asdict(Holder(os.getpid(), study[:SHOWN]))).encode(), 0)
+    return MachineLock(path, descriptor, file_stays=file_stays)
 
 
 def holder_of(name: str, folder: Path | None = None) -> Holder:

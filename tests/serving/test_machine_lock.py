@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import stat
 import subprocess
@@ -70,6 +71,18 @@ def test_a_lock_is_one_processs_until_it_is_killed(tmp_path: Path) -> None:
     with try_lock("gpu-x", "ours", tmp_path) or pytest.fail("still held"):
         assert held_locks(tmp_path) == {"gpu-x": Holder(os.getpid(), "ours")}
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lock_is_held_where_there_is_no_room_for_its_holders_name(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))  # no file may grow, as on a full disk
+    try:
+        lock = try_lock("gpu-x", "ours", tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    with lock or pytest.fail("not held"):
+        assert try_lock("gpu-x", "theirs", tmp_path) is None
+        assert held_locks(tmp_path) == {"gpu-x": Holder()}
 
 
 def test_a_lock_given_back_leaves_no_file(tmp_path: Path) -> None:
