@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,8 @@ def blot_file(path: Path, secrets: Iterable[str]) -> None:
             kept.writelines(_without(line, hidden) for line in lines)
         partial.replace(path)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            partial.unlink()
         raise SpectuneError(f"cannot blot secrets out of {path}: {error.strerror or error}; remove it") from None
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
+import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spectune.blotting import blot_file, blotted, blotted_yaml
+from spectune.errors import SpectuneError
 from spectune.withheld import BLOT, hides_secret, secret_variables
 
 SECRET = "hf_" + "Qz7" * 9
@@ -22,6 +25,19 @@ def test_a_file_loses_its_secrets_and_keeps_the_rest(tmp_path: Path) -> None:
         log.read_bytes() == b"before \xff\n" + f"token={BLOT}, again {BLOT}\n".encode() + b"after, without a line end"
     )
     assert [path.name for path in tmp_path.iterdir()] == ["server.log"]
+
+
+def test_where_there_is_no_room_the_file_stays_and_is_named(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_text(f"token={SECRET}\n" + "x" * 1000)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))  # no file may grow beyond it, as on a full disk
+    try:
+        with pytest.raises(SpectuneError, match=r"cannot blot secrets out of .*server\.log"):
+            blot_file(log, {SECRET})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert [path.name for path in tmp_path.iterdir()] == ["server.log"], "nothing half written takes up more room"
 
 
 def test_a_file_without_secrets_is_not_written(tmp_path: Path) -> None:

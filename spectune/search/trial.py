@@ -231,9 +231,11 @@ class Trial:
     async def _end(self, launched: Launched) -> None:
         self._watcher.says("ending the engine")
         began = launched.now()
-        teardown = await asyncio.shield(asyncio.ensure_future(launched.stop(STOP_GRACE_S)))
-        if self._folder is not None:
-            await asyncio.to_thread(blot_file, self._folder / "server.log", self._secrets)
+        try:
+            teardown = await asyncio.shield(asyncio.ensure_future(launched.stop(STOP_GRACE_S)))
+        finally:  # also when a second Ctrl-C does not wait for the engine's end
+            if self._folder is not None:
+                await asyncio.to_thread(blot_file, self._folder / "server.log", self._secrets)
         self._spent.shutdown = launched.now() - began
         if teardown.left:
             raise SpectuneError(

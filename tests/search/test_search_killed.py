@@ -1,7 +1,9 @@
-"""A search that is killed while the canaries are asked leaves nothing running, and goes on where it was."""
+"""A search that is killed, or told twice to end, leaves nothing running and no secret, and goes on where it was."""
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -9,7 +11,7 @@ from pathlib import Path
 import psutil
 from forked import spectune
 from readme_commands import SPECTUNE
-from search_simulated import write
+from search_simulated import SPACE, write
 from search_workers import WORKLOAD
 
 from benchmarks.services.daemon import eventually
@@ -35,3 +37,27 @@ def test_kill_9_during_the_canary(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     records = StudyFolder(tmp_path / "studies/sim").records()
     assert [(record.trial, record.status) for record in records] == [(0, Status.OK), (1, Status.OK)]
+
+
+def test_a_second_ctrl_c_waits_for_nothing_and_leaves_nothing(tmp_path: Path) -> None:
+    """The engine does not obey: the first Ctrl-C gives it 8 s, the second leaves the rest to its guard."""
+    secret = "correct-horse-battery"
+    engine = SPACE["engine"] | {"virtual": False, "args": SPACE["engine"]["args"] | {"served-model-name": secret}}
+    write(tmp_path, engine=engine, budget={"trials": 2}, workload=WORKLOAD)
+    trial = tmp_path / "studies/sim/trials/0000-baseline"
+    env = {**os.environ, "SERVICE_PASSWORD": secret}
+    with subprocess.Popen([SPECTUNE, "search", "sim.yaml"], cwd=tmp_path, stderr=subprocess.PIPE, env=env) as search:
+        assert eventually((trial / "canary.json").exists)
+        (guard,) = psutil.Process(search.pid).children()
+        tree = guard.children(recursive=True)
+        for process in tree:
+            process.suspend()
+        assert secret in (trial / "server.log").read_text()
+        search.send_signal(signal.SIGINT)
+        time.sleep(1.0)  # it waits for the engine; nothing is judged by this time
+        search.send_signal(signal.SIGINT)
+        _, said = search.communicate()
+    assert search.returncode == 130, said
+    assert said.decode().endswith("interrupted: nothing was finished yet; the same command continues the study sim\n")
+    assert secret not in (trial / "server.log").read_text()
+    assert eventually(lambda: not any(is_alive(process) for process in (guard, *tree)))
