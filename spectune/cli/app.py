@@ -40,5 +40,15 @@ def main() -> None:
             SpectuneError("this process may take no more memory; see `ulimit -v`, or the limit of its container")
         )
         sys.exit(BAD_INPUT)
+    except RuntimeError as error:
+        if "can't start new thread" not in str(error):
+            raise
+        print_error(
+            SpectuneError(
+                "this process may start no more threads; see `ulimit -v` and `ulimit -u`, or the limits of its "
+                "container; launches that were finished are kept"
+            )
+        )
+        sys.exit(BAD_INPUT)
     finally:
         SILENCE.end()

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -75,3 +76,14 @@ def test_a_search_whose_progress_nobody_takes_goes_on(tmp_path: Path, lost: str)
     assert len(list((tmp_path / "studies/sim/trials").glob("*/result.json"))) == 2
     answer = tmp_path / "answer"
     assert "report: " in (answer.read_text() if answer.exists() else done.stdout)
+
+
+def test_a_search_that_may_start_no_threads_says_so(tmp_path: Path) -> None:
+    """As under a small `ulimit -v`: no system has room for stacks of this size."""
+    write(tmp_path, virtual=False, budget={"trials": 2})
+    limited = "import threading; threading.stack_size(1 << 46); from spectune.cli import main; main()"
+    argv = [sys.executable, "-c", limited, "search", "sim.yaml"]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.splitlines()[-1].startswith("spectune: this process may start no more threads; see `ulimit -v`")
+    assert "Traceback" not in done.stderr
