@@ -25,6 +25,8 @@ FEWEST_FOR_DRIFT = 4
 """Launches of repeated configurations below which a line through them says nothing."""
 SMALLEST_JUMP = 0.03
 """Changes below 3 % are left to the launch noise; alternating launches take them out of every comparison anyway."""
+TELLS_NOTHING = math.log(2.0)
+"""Change of ln speed per hour, twofold, which an interval must exclude for it to say that no drift is seen."""
 SUSPECTED = 3.0
 """Standard errors from which a single launch is unlike the others, and made again."""
 CERTAIN = 0.997
@@ -82,6 +84,8 @@ class Drift:
         )
         if self.shown:
             return f"the machine drifted by {rate} an hour ({lo} to {hi}); all figures are brought to the same time"
+        if max(abs(self.per_hour.lo), abs(self.per_hour.hi)) > TELLS_NOTHING:
+            return f"whether the machine drifts cannot be told from {self.hours:.2g} h, so nothing is corrected"
         return f"no drift is seen: {rate} an hour ({lo} to {hi}) over {self.hours:.2g} h, so nothing is corrected"
 
 

@@ -141,4 +141,6 @@ def _heading(title: str, *columns: str) -> None:
 
 
 def _line(*cells: str) -> str:
-    return "".join(f"{cell:>{width}}" for cell, width in zip(cells, WIDTHS, strict=True))
+    """A row of the table; a cell that is as wide as its column or wider is still told from the one before it."""
+    padded = (f"{cell:>{width}}" for cell, width in zip(cells, WIDTHS, strict=True))
+    return "".join(cell if not cell or cell[0] == " " else f" {cell}" for cell in padded)

@@ -15,6 +15,7 @@ from spectune.cli.terminal import OUT, print_json, told_when_slow
 from spectune.errors import SpectuneError
 from spectune.search import StudyFolder, TrialRecord
 from spectune.search.why import break_even_of, engine_cycles, training_of
+from spectune.space import SearchSpace
 
 DONE, NO_ANSWER = 0, 1
 MOST_TOKENS = 10_000_000
@@ -36,7 +37,7 @@ class Asked:
     """What is asked of a study.
 
     Attributes:
-        candidate: The candidate in question, by the beginning of its id or by a trial.
+        candidate: The candidate in question, by its label, by a trial or by the beginning of its id.
         measure: Whether to launch it with forced accept lengths, instead of printing what is known.
         points: SAMPLES:ACCEPT_LENGTH of other drafters.
         tokens_per_sample: Tokens of one training sample; None unless points are given.
@@ -82,7 +83,7 @@ def _of_study(study: str, asked: Asked, *, targets: Sequence[float], as_json: bo
     points = _points(asked)
     folder = StudyFolder.named(study).require()
     space, records = folder.space(), folder.records()
-    wanted = None if asked.candidate is None else candidate_of(records, asked.candidate)
+    wanted = None if asked.candidate is None else candidate_of(records, space, asked.candidate)
     if asked.measure:
         return measure_what_if(study, candidate_id=wanted, as_json=as_json)
     with told_when_slow("reading the engine's logs"):
@@ -106,20 +107,24 @@ def _of_study(study: str, asked: Asked, *, targets: Sequence[float], as_json: bo
     return DONE if answer.missing is None else NO_ANSWER
 
 
-def candidate_of(records: Sequence[TrialRecord], named: str) -> str:
-    """Return the id of the candidate that is named by one of its trials, or by the beginning of its id.
+def candidate_of(records: Sequence[TrialRecord], space: SearchSpace, named: str) -> str:
+    """Return the id of the candidate that is named by its label, one of its trials, or the beginning of its id.
 
     Raises:
         SpectuneError: It is none of the study's speculative ones, or more than one.
     """
     speculative = [record for record in records if record.candidate.speculative]
     by_trial = {str(record.trial): record.candidate.candidate_id for record in speculative}
-    ids = {record.candidate.candidate_id for record in speculative}
-    found = {by_trial[named]} if named in by_trial else {one for one in ids if named and one.startswith(named)}
+    labels = {record.candidate.candidate_id: space.label(record.candidate) for record in speculative}
+    labelled = {one for one, label in labels.items() if label == named}
+    found = {by_trial[named]} if named in by_trial else labelled or {
+        one for one in labels if named and one.startswith(named)
+    }  # fmt: skip
     if len(found) != 1:
         raise SpectuneError(
-            "--candidate takes the number of a trial with speculation, or the beginning of one candidate's id, but got "
-            f"{named!r}; candidates with speculation: {', '.join(sorted(ids)) or 'none'}"
+            "--candidate takes a label, the number of a trial with speculation, or the beginning of an id, "
+            f"but got {named!r}; candidates with speculation: "
+            + ("; ".join(f"{label} ({one})" for one, label in sorted(labels.items())) or "none")
         )
     return found.pop()
 

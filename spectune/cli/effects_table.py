@@ -37,7 +37,7 @@ def effect_lines(effects: Sequence[Row]) -> Iterator[str]:
         else:
             never_varied = all(row["basis"] == "nothing" for row in rows)
             (unknown if never_varied else undecided).append(parameter)
-    if shown:
+    if shown or same or undecided or unknown:
         yield LEAD
     for rows in sorted(shown, key=lambda rows: -max(abs(row["effect"][0]) for row in rows)):
         told = ", ".join(f"{row['objective']}@{row['level']} {row['says']}" for row in rows)

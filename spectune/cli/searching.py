@@ -103,6 +103,7 @@ def carry_out(
 ) -> int:
     """Run a study that has been opened until it ends, and print its answer; returns the exit code."""
     watcher = LiveTable(space, PROGRESS) if PROGRESS.is_terminal else Lines(space, PROGRESS)
+    before = len(folder.records())
     watcher.resumed(folder.records())
     with watcher:
         ended = run_interruptible(running(watcher))
@@ -113,10 +114,18 @@ def carry_out(
         name = shared_study(folder) or folder.name
         PROGRESS.print(f"interrupted: {kept}; the same command continues the study {name}", markup=False)
         return INTERRUPTED
+    if len(records) == before:
+        PROGRESS.print(nothing_more(before, space.budget.trials, ended.stop.reason), markup=False, soft_wrap=True)
     assert answer is not None, "a study ends after at least one launch"
     print_answer(answer, as_json=as_json)
     compared = any(row["speedup"] for row in answer.summary["candidates"] if row["class"] == "all")
     return DONE if ended.stop.answered and compared else NO_ANSWER
+
+
+def nothing_more(made: int, allowed: int | None, reason: str) -> str:
+    """Say why a study that was gone on with launched nothing, although its budget may allow more."""
+    though = f", although the budget now allows {allowed} launches" if allowed is not None and allowed > made else ""
+    return f"nothing more was launched{though}: {reason}"
 
 
 def what_works(asked: Asked) -> str:

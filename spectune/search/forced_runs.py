@@ -14,7 +14,7 @@ from pathlib import Path
 from spectune import files
 from spectune.analysis.why.forced import ForcedRound, ForcedRuns, against_predictions, forced_lengths
 from spectune.engines.open import open_engine
-from spectune.engines.protocol import Occasion
+from spectune.engines.protocol import Mismatch, Occasion
 from spectune.engines.sglang.forced_acceptance import ALGORITHMS, LENGTH, OFF
 from spectune.errors import SpectuneError
 from spectune.search.feed import PromptFeed
@@ -121,5 +121,6 @@ class _Runs:
             renderer.close()
         if record.failure is not None:
             raise SpectuneError(f"the launch {what} failed: {record.failure.message}; see {folder / 'server.log'}")
-        self._watcher.finished(record)
+        mine = Mismatch(LENGTH, "unset", str(accept_length))  # kept with the launch, but nobody left this one on
+        self._watcher.finished(replace(record, suspect=tuple(found for found in record.suspect if found != mine)))
         return record

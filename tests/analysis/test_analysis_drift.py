@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectune.analysis.drift import Repeat, find_drift, find_jump, surprises
+from spectune.analysis.drift import Drift, Repeat, find_drift, find_jump, surprises
+from spectune.analysis.estimate import Estimate
 
 
 def repeats(changes, *, groups=("base",), every=0.1, noise=0.0, seed=0):
@@ -69,6 +70,13 @@ def test_no_drift_is_not_corrected():
     found = find_drift(repeats([0.0] * 8, noise=0.01))
     assert not found.shown
     assert "nothing is corrected" in found.words
+
+
+@pytest.mark.parametrize(("reach", "said"), [(3.0, "cannot be told"), (0.01, "no drift is seen")])
+def test_an_interval_that_holds_everything_is_not_the_absence_of_drift(reach, said):
+    words = Drift(Estimate(0.0, -reach, reach), 0.05).words
+    assert said in words
+    assert "nothing is corrected" in words
 
 
 def test_too_few_repeats_say_nothing_of_drift():

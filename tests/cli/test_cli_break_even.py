@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from forked import spectune
 
+from spectune.cli.break_even_table import _line
+
 SPACE = """schema: 1
 name: planned
 engine: {kind: simulated, profile: kimi-k2.5-pcie, virtual: true, gpus: 8, args: {model-path: m, tp-size: 8,
@@ -92,6 +94,19 @@ def test_drafter_points_as_people_write_them(folder: Path) -> None:
     assert "hours of this engine" in told
 
 
+def test_a_candidate_is_named_by_its_label_too(folder: Path) -> None:
+    told = spectune("breakeven", "planned", "--candidate", chain_of_two(folder), cwd=folder).stdout
+    label = next(line for line in told.splitlines() if " at " in line).rpartition(" at ")[0]
+    assert spectune("breakeven", "planned", "--candidate", label, cwd=folder).stdout == told
+    wrong = spectune("breakeven", "planned", "--candidate", "zzz", cwd=folder)
+    assert f"{label} ({chain_of_two(folder)})" in " ".join(wrong.stderr.split())
+
+
+def test_cells_of_the_table_do_not_run_together() -> None:
+    line = _line("c1", "code", "2.04 (not known how exactly)", "", "4", "1.05", "", "", "", "", "")
+    assert line.split("2.04")[0].endswith("code ")
+
+
 def test_measuring_prints_how_far_off_the_prediction_is(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder / "studies", tmp_path / "studies")
     done = spectune("breakeven", "planned", "--measure", "--json", "--candidate", chain_of_two(folder), cwd=tmp_path)
@@ -101,6 +116,8 @@ def test_measuring_prints_how_far_off_the_prediction_is(folder: Path, tmp_path: 
     assert told["worst"] < 0.04
     table = spectune("breakeven", "planned", "--measure", "--candidate", chain_of_two(folder), cwd=tmp_path)
     assert "never scored or exported" in table.stdout
+    assert "made to accept 3 tokens" in table.stderr
+    assert "suspect" not in table.stderr
     assert sorted(p.name for p in (tmp_path / "studies/planned/trials").iterdir()) == sorted(
         p.name for p in (folder / "studies/planned/trials").iterdir()
     )

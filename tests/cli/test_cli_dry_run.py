@@ -98,6 +98,14 @@ def test_a_misspelt_algorithm_is_a_problem_with_its_line(tmp_path: Path, written
     assert len(re.findall(said, str(wrong.value))) == 1
 
 
+@pytest.mark.parametrize(("written", "meant"), [("EAGLE33", "EAGLE3"), ("eagle33", "EAGLE3"), ("EAGGLE", "EAGLE")])
+def test_a_character_typed_twice_is_no_plugins_name(tmp_path: Path, written: str, meant: str) -> None:
+    with pytest.raises(SpectuneError) as wrong:
+        preview(Asked(write(tmp_path, "tp-size: 8", f"[none, {written}]")), as_json=True)
+    said = rf"mine\.yaml:\d+: SGLang has no .* (?i:{written}); did you mean {meant}\? It knows .*EAGLE, EAGLE3.*NGRAM"
+    assert re.search(said, str(wrong.value))
+
+
 @pytest.mark.parametrize("name", ["HOUSE_BLEND", "EAGLE4", "HOUSE_EAGLE"])
 def test_another_algorithm_may_be_a_plugins(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
     answer = previewed(write(tmp_path, "tp-size: 8", f"[none, {name}]"), capsys)

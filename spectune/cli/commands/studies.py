@@ -81,7 +81,7 @@ def breakeven(
     ] = None,
     candidate: Annotated[
         str | None,
-        typer.Option("--candidate", metavar="ID|TRIAL", help="With STUDY: the candidate the answer is about."),
+        typer.Option("--candidate", metavar="LABEL|TRIAL|ID", help="With STUDY: the candidate the answer is about."),
     ] = None,
     measure: Annotated[
         bool,

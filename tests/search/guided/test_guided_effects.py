@@ -7,7 +7,7 @@ import math
 import pytest
 from guided_world import TEXT, cycle_ms, engine, launch, search, space, survival
 
-from spectune.cli.effects_table import effect_lines
+from spectune.cli.effects_table import LEAD, effect_lines
 from spectune.search.guided.effects import Effect, effects
 from spectune.search.guided.neighbours import questions
 from spectune.search.proposals import Proposer
@@ -192,6 +192,7 @@ def test_the_terminal_shows_the_strongest_of_each_parameter() -> None:
         "  not decided: topk",
         "  unknown, never varied: proto",
     ]
+    assert list(effect_lines(rows[2:3])) == [LEAD, "  not decided: topk"]
     assert list(effect_lines([])) == []
 
 

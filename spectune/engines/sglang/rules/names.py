@@ -87,9 +87,14 @@ COUPLING = frozenset(
 def misspelt_algorithm(name: str) -> str | None:
     """Return the algorithm that is surely meant by a name that is none.
 
-    A plugin may call its own after one of SGLang's: EAGLE4, HOUSE_EAGLE.
+    A plugin may call its own after one of SGLang's: EAGLE4, HOUSE_EAGLE. EAGLE33 is typed twice, and none.
     """
     written = name.upper()
+    if written in ALGORITHMS:
+        return None
+    once = {written[:at] + written[at + 1 :] for at in range(1, len(written)) if written[at] == written[at - 1]}
+    if typed_twice := once.intersection(ALGORITHMS):
+        return min(typed_twice)
     if any(known.rstrip(string.digits) in written for known in (*BUILT_IN, *ALGORITHMS)):
         return None
     return next(iter(difflib.get_close_matches(written, ALGORITHMS, n=1, cutoff=0.8)), None)

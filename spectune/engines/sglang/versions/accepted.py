@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from spectune.engines.sglang.options import Options
-from spectune.engines.sglang.rules.names import ALGORITHM, misspelt_algorithm
+from spectune.engines.sglang.rules.names import ALGORITHM, ALGORITHMS, misspelt_algorithm
 from spectune.engines.sglang.versions.history import FIRST_VERSION, history, lacking
 from spectune.engines.sglang.versions.spellings import SWITCHES, canonical_name, canonical_value, renamed
 from spectune.engines.sglang.versions.successors import SUCCESSORS, Successor
@@ -35,7 +35,7 @@ class AcceptedArgument:
         name = canonical_name(self.name)
         value = canonical_value(name, value)
         if name == ALGORITHM and (meant := misspelt_algorithm(str(value))) is not None:
-            return f"SGLang has no {ALGORITHM} {value}; did you mean {meant}?"
+            return f"SGLang has no {ALGORITHM} {value}; did you mean {meant}? It knows {', '.join(sorted(ALGORITHMS))}"
         option = Options.shipped().by_name.get(name) or self.options.by_name.get(self.name)
         if option is not None and (wrong := replace(option, choices=None).complaint(value)) is not None:
             return wrong
