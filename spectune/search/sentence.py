@@ -54,7 +54,8 @@ def _decided(evidence: Evidence, space: SearchSpace) -> str:
     if len(space.objectives) > 1:
         by = measure(space) if overall.decision == "undecided" else "that"
         closest = f"{overall.best.speedup.est:.2f} × by {by}: {closest}"
-    told = f"{lead}. Closest is {label(overall.best.candidate_id, evidence, space)} with {closest}."
+    doubt = "" if is_confirmed(overall.best.candidate_id, evidence.records) else ", which no later launch confirmed"
+    told = f"{lead}. Closest is {label(overall.best.candidate_id, evidence, space)} with {closest}{doubt}."
     somewhere = list(_where_it_pays(evidence, space))
     return told + (f" By the speed of one request alone it pays at {' and '.join(somewhere)}." if somewhere else "")
 
@@ -66,7 +67,8 @@ def _where_it_pays(evidence: Evidence, space: SearchSpace) -> Iterator[str]:
         if (best := max(paying, key=lambda one: one.log_ratio, default=None)) is not None:
             speedup = best.judged
             name = label(best.candidate_id, evidence, space)
-            yield f"{best.level} ({name}: {speedup.est:.2f} ×, {speedup.lo:.2f}–{speedup.hi:.2f})"
+            doubt = "" if is_confirmed(best.candidate_id, evidence.records) else ", not confirmed"
+            yield f"{best.level} ({name}: {speedup.est:.2f} ×, {speedup.lo:.2f}–{speedup.hi:.2f}{doubt})"
 
 
 def words(evidence: Evidence, space: SearchSpace) -> list[str]:

@@ -177,6 +177,10 @@ def test_loads_leave_the_first_interval_out_and_prefer_pure_ones() -> None:
     assert one.intervals == 8
     assert one.decode_speed == 165.0
     assert one.pure
+    speculating = [Sample(tok_s=length / 0.02, accept_length=length) for length in (1.5, 2.0, 4.0)]
+    (told,) = loads_of([*speculating, Sample(tok_s=40.0, accept_length=3.9, pure=False)])
+    assert told.accept_length == 2.5, "of the lines that the speed is of"
+    assert told.cycle_ms == pytest.approx(20.0), "which every such line shows"
     (mixed,) = loads_of([Sample(tok_s=100.0, pure=False)] * 4 + [Sample(tok_s=160.0)] * 2)
     assert not mixed.pure
     assert loads_of([Sample(first=True, accept_length=None), Sample(running=0)]) == ()

@@ -40,6 +40,7 @@ def test_a_clear_loss_recommends_the_baseline() -> None:
     assert found["verdict"] == "no_speculation"
     assert found["recommended"]["trial"] == 0
     sentence = found["sentence"]
+    assert "which no later launch confirmed." in sentence
     assert sentence.startswith(
         "Do not speculate: by the geometric mean of decode speed at c1 and ttft p95 ms at c8 no candidate is as fast "
         "as the best launch without. Closest is EAGLE3 strong 3,1,4"
@@ -54,6 +55,7 @@ def test_a_load_at_which_it_pays_is_told_beside_a_verdict_against_it() -> None:
     found = summary([record(0, baseline()), faster_alone])
     assert found["verdict"] == "no_speculation"
     assert "By the speed of one request alone it pays at c1 (EAGLE3 strong 3,1,4: 1.30 ×, 1." in found["sentence"]
+    assert ", not confirmed)" in found["sentence"]
     assert " and c8 (EAGLE3 strong 3,1,4: 1.30 ×, 1." in found["sentence"]
 
 

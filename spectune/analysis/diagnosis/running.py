@@ -53,10 +53,11 @@ class Load:
 
     Attributes:
         running: Requests decoded together, per data-parallel rank; None where the server does not say.
-        intervals: Decode intervals the speed rests on, an engine's first one left out.
-        accept_length: Mean tokens per verify of these intervals, bonus token included, of the first one where there is
-            no other; None without speculation.
-        decode_speed: Tokens per second one request sees, the median; None when nothing usable was seen.
+        intervals: Decode intervals seen, an engine's first one left out.
+        accept_length: Mean tokens per verify, bonus token included, of the intervals that the speed rests on; of all,
+            or of the first one, where there are none. None without speculation.
+        decode_speed: Tokens per second one request sees at that accept length and the median cycle of those intervals;
+            None when nothing usable was seen.
         in_graph: Share of the intervals that ran in CUDA graphs; None where it is not known.
         pure: Whether the speed is that of intervals without prefills.
     """
@@ -183,17 +184,19 @@ def loads_of(samples: Iterable[DecodeSample]) -> tuple[Load, ...]:
 
 def _load(running: int, samples: Sequence[DecodeSample]) -> Load:
     timed = [sample for sample in samples if not sample.first]
-    telling = timed or samples
-    lengths = [sample.accept_length for sample in telling if sample.accept_length is not None]
-    graphs = [sample.in_graph for sample in telling if sample.in_graph is not None]
     moving = [sample for sample in timed if sample.tok_s > 0]
     pure = [sample for sample in moving if sample.pure]
     chosen = pure if len(pure) >= ENOUGH_PURE else moving
+    telling = chosen or timed or samples
+    lengths = [sample.accept_length for sample in telling if sample.accept_length is not None]
+    graphs = [sample.in_graph for sample in telling if sample.in_graph is not None]
+    length = fmean(lengths) if lengths else None
+    cycles_s = [(sample.accept_length or 1.0) * running / sample.tok_s for sample in chosen]
     return Load(
         running=running,
         intervals=len(timed),
-        accept_length=fmean(lengths) if lengths else None,
-        decode_speed=median(sample.tok_s / running for sample in chosen) if chosen else None,
+        accept_length=length,
+        decode_speed=(length or 1.0) / median(cycles_s) if cycles_s else None,
         in_graph=fmean(graphs) if graphs else None,
         pure=chosen is pure,
     )
