@@ -37,6 +37,7 @@ class Canaries:
         *,
         chat_template: bool,
         temperature: float = 0.0,
+        judged: bool = True,
     ) -> None:
         """Render the questions.
 
@@ -46,8 +47,10 @@ class Canaries:
             renderer: Its tokenizer.
             chat_template: Whether the prompts go through it.
             temperature: Of the workload; above 0 the launch has to sample.
+            judged: False where the answers are not the model's: they are asked for all the same, since a launch is slow
+                until it has answered a few.
         """
-        self._engine, self._temperature = engine, temperature
+        self._engine, self._temperature, self._judged = engine, temperature, judged
         self._prompts = render(renderer, [*sampled, EASY], chat_template=chat_template)
         self._baseline: Mapping[str, Sequence[Answer]] | None = None
 
@@ -74,6 +77,9 @@ class Canaries:
             EngineFailed: The engine died of it.
             TrialFailed: It does not answer, answers rubbish, or accepts nothing.
         """
+        if not self._judged:
+            await self._asked(launched, self._prompts, together=True)
+            return []
         first = not candidate.speculative and self._baseline is None
         together = await self._asked(launched, self._prompts, together=True)
         alone = await self._asked(launched, self._prompts, together=False) if first else []

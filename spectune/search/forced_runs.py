@@ -13,10 +13,13 @@ from pathlib import Path
 
 from spectune import files
 from spectune.analysis.why.forced import ForcedRound, ForcedRuns, against_predictions, forced_lengths
+from spectune.bench.prompt_stream import PromptStream
 from spectune.engines.open import open_engine
 from spectune.engines.protocol import Mismatch, Occasion
 from spectune.engines.sglang.forced_acceptance import ALGORITHMS, LENGTH, OFF
 from spectune.errors import SpectuneError
+from spectune.search.canary import SAMPLED, Canaries
+from spectune.search.canary import SEED as CANARY_SEED
 from spectune.search.feed import PromptFeed
 from spectune.search.folder import StudyFolder
 from spectune.search.guided.setting import Setting
@@ -116,7 +119,9 @@ class _Runs:
             )  # fmt: skip
             hours = math.fsum(record.seconds.total for record in self._records) / 3600.0
             occasion = Occasion(number, hours, self._study.root)
-            record = await Trial(step, folder, space, engine, feed, None, self._watcher, occasion).run()
+            sampled = PromptStream(self._prompts, seed=CANARY_SEED).take(SAMPLED)
+            canaries = Canaries(sampled, engine, renderer, chat_template=space.workload.chat_template, judged=False)
+            record = await Trial(step, folder, space, engine, feed, canaries, self._watcher, occasion).run()
         finally:
             renderer.close()
         if record.failure is not None:

@@ -61,7 +61,7 @@ class Trial:
         space: SearchSpace,
         engine: Engine,
         feed: PromptFeed,
-        canaries: Canaries | None,
+        canaries: Canaries,
         watcher: Watcher,
         occasion: Occasion,
         dominated: Dominated | None = None,
@@ -75,7 +75,7 @@ class Trial:
             space: The search space.
             engine: The engine.
             feed: Where prompts come from.
-            canaries: What every launch is asked before it is measured; None for one whose answers are not the model's.
+            canaries: What every launch is asked before it is measured.
             watcher: Who is told.
             occasion: Where in the study it stands.
             dominated: Ends levels early where other launches are better; None measures all of them in full.
@@ -205,8 +205,6 @@ class Trial:
             self._watcher.measured(measured)
 
     async def _ask_canaries(self, launched: Launched) -> None:
-        if self._canaries is None:
-            return
         self._watcher.says("asking the canaries")
         began = launched.now()
         try:

@@ -29,9 +29,9 @@ class Noting(Silent):
         self.launched.append(step.why)
 
 
-def a_study(folder: Path) -> tuple[StudyFolder, Path]:
+def a_study(folder: Path, profile=None, **space) -> tuple[StudyFolder, Path]:
     """A study of two finished launches."""
-    file = write(folder)
+    file = write(folder, profile=profile, **space)
     space = load_space(file)
     study = StudyFolder(folder / "studies/one")
     open_study(study, space, open_engine(space))
@@ -59,6 +59,16 @@ def test_forced_launches_do_what_the_arithmetic_predicts(tmp_path):
     assert [one["forced"] for one in kept["levels"]] == [1, 1, 2, 2, 3, 3, 4, 4]
     assert {path: path.read_bytes() for path in (study.root / "trials").rglob("*") if path.is_file()} == before
     assert len(study.records()) == 2
+
+
+def test_what_is_slow_in_the_first_answers_of_a_launch_is_over_before_its_cycles_are_compared(tmp_path):
+    slow = {"noise": {"first_requests_slow": {"requests": 4, "factor": 3.0}}}
+    study, file = a_study(
+        tmp_path, slow, workload=SPACE["workload"] | {"output_tokens": 256, "levels": [{"concurrency": 1}]}
+    )
+    found = run(study, file, chain(3))
+    assert found.worst < 0.01
+    assert found.apart < 0.01
 
 
 def test_more_rounds_are_launched_in_alternating_order_and_averaged(tmp_path):
