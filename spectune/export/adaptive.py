@@ -62,10 +62,18 @@ def adaptive_file(
     """
     start = _start(record.candidate, table)
     told = [line.removeprefix("# ") for line in header(record, launch, origin)]
-    told += [*(entry.words for entry in table), *CAVEATS]
+    told += [*(entry.words for entry in table), *table_doubts(table), *CAVEATS]
     told.append(f"start, in this folder: {shlex.join(['bash', shell, *adaptive_words(name), *start])}")
     slots = {str(entry.concurrency): {"candidate_steps": [entry.best]} for entry in table}
     return orjson.dumps({"comment": told, **slots}, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
+
+
+def table_doubts(table: Sequence[StepsAtLoad]) -> list[str]:
+    """Return what speaks against believing a table's entries; empty where each was confirmed."""
+    found = [f"{entry.best} at c{entry.concurrency}" for entry in table if not entry.confirmed]
+    if not found:
+        return []
+    return [f"steps NOT CONFIRMED: {', '.join(found)}; no launch made after they were picked bears their figures out"]
 
 
 def adaptive_words(file_name: str) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from spectune.errors import SpectuneError
-from spectune.export.adaptive import adaptive_file
+from spectune.export.adaptive import adaptive_file, table_doubts
 from spectune.export.compose import compose_file
 from spectune.export.config_file import config_file
 from spectune.export.earlier import remove_outdated
@@ -122,7 +122,9 @@ def _write(
     for form, text in texts.items():
         write_whole(paths[form], text, executable=form is Format.SHELL)
     files = {form: paths[form] for form in texts}
-    notes = origin.notes_on(record.candidate)
+    notes = origin.notes_on(record.candidate) if files else []
+    if Format.ADAPTIVE in files and not isinstance(table, SpectuneError):
+        notes += table_doubts(table or ())
     return ExportedFiles(record.trial, record.candidate.candidate_id, name, files, refused, notes)
 
 

@@ -15,6 +15,7 @@ from spectune.search.noise import noise_of
 from spectune.search.outcome import Evidence
 from spectune.search.records import TrialRecord
 from spectune.search.speeds import by_candidate, of_level, speeds, system_values
+from spectune.search.steps import Role
 from spectune.space import NUM_DRAFT_TOKENS, NUM_STEPS, Candidate, Level, SearchSpace
 
 _SHAPE = frozenset({NUM_STEPS, NUM_DRAFT_TOKENS})
@@ -29,12 +30,14 @@ class StepsAtLoad:
         best: Steps of the fastest; the fewest of those about as fast (`analysis/preference`).
         ratios: Steps → decode speed over that of the best, with its 95 % interval.
         speeds: Steps → decode speed of one request in tok/s, geometric mean over the launches.
+        confirmed: Whether a launch made after it was picked bears the best out.
     """
 
     concurrency: int
     best: int
     ratios: Mapping[int, Estimate]
     speeds: Mapping[int, float]
+    confirmed: bool
 
     @property
     def unclear(self) -> tuple[int, ...]:
@@ -108,7 +111,8 @@ def _at(
     compared = {steps: compare(level.name, group, groups[best], noise) for steps, group in groups.items()}
     means = {steps: math.exp(mean_log(group)) for steps, group in groups.items()}
     ratios = {s: one.speedup if s != best else Estimate.exactly(1.0) for s, one in compared.items()}
-    return StepsAtLoad(_size(level), best, ratios, means)
+    confirmed = any(record.role is Role.CONFIRM for record in by_steps[best])
+    return StepsAtLoad(_size(level), best, ratios, means, confirmed)
 
 
 def _size(level: Level) -> int:

@@ -12,7 +12,7 @@ from study_samples import SPACE, launched, steps_study
 
 from spectune.errors import SpectuneError
 from spectune.export import Format, Origin, adaptive_table, export_candidates, parse_formats
-from spectune.search import weigh
+from spectune.search import Role, weigh
 
 ORIGIN = Origin("study", "SGLang 0.5.23", simulated=False)
 SPEEDS = {3: (120.0, 60.0, 30.0), 1: (115.0, 70.0, 35.0), 0: (100.0, 50.0, 40.0)}
@@ -126,3 +126,18 @@ def test_the_table_brings_its_script_and_without_one_nothing_is_brought(tmp_path
     (files,) = export_candidates([record()], tmp_path, ORIGIN, formats=[Format.ADAPTIVE, Format.CONFIG], tables=tables)
     assert list(files.files) == [Format.CONFIG]
     assert dict(files.refused) == {Format.ADAPTIVE: str(why)}
+
+
+def test_entries_that_no_later_launch_bears_out_are_named_in_the_table_and_beside_it(tmp_path):
+    space, records = steps_study(SPEEDS)
+    again = [launched(3 + index, steps, SPEEDS[steps]) for index, steps in enumerate((3, 0))]
+    records += [replace(record, role=Role.CONFIRM) for record in again]
+    tables = {records[0].candidate.candidate_id: table(records, space)}
+    (files,) = export_candidates(records[:1], tmp_path, ORIGIN, formats=[Format.ADAPTIVE], tables=tables)
+    (note,) = files.notes
+    assert note.startswith("steps NOT CONFIRMED: 1 at c8; ")
+    assert note in json.loads(files.files[Format.ADAPTIVE].read_text())["comment"]
+    records.append(replace(launched(5, 1, SPEEDS[1]), role=Role.CONFIRM))
+    tables = {records[0].candidate.candidate_id: table(records, space)}
+    (files,) = export_candidates(records[:1], tmp_path, ORIGIN, formats=[Format.ADAPTIVE], tables=tables)
+    assert list(files.notes) == []
