@@ -181,7 +181,9 @@ class VirtualEngine:
         The factor of a cycle is that of the second it begins in, and that depends on the factors before it; each pass
         makes at least one more second right, and mostly all of them at once.
         """
-        prefills = np.bincount(starts, minlength=len(works)) * self.launch.prefill_ms(loop.prompt_tokens) / 1000
+        joining = np.bincount(starts, minlength=len(works))
+        by_count = [self.launch.prefill_ms(count * loop.prompt_tokens) for count in range(1, int(joining.max()) + 1)]
+        prefills = np.array([0.0, *by_count])[joining] / 1000
         seconds = works / 1000
         factors: Floats = np.ones(len(works))
         windows: Integers | None = None
