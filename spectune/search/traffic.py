@@ -14,6 +14,7 @@ from spectune.engines.protocol import Renderer
 from spectune.errors import InputProblems, SpectuneError
 from spectune.search.feed import SEED, render
 from spectune.space import Level, SearchSpace, parse_document
+from spectune.space.metrics import PERCENTILES
 
 NO_TIMESTAMPS = (
     "a trace level needs one file of prompts in which every entry has a `timestamp` (seconds or ISO 8601) or a "
@@ -50,13 +51,18 @@ def open_prompts(space: SearchSpace) -> Workload:
 
 
 def level_plan(space: SearchSpace, level: Level, workload: Workload, *, hang_s: float) -> LevelPlan:
-    """Return how a level is measured; its requests arrive at the same moments in every launch."""
+    """Return how a level is measured; its requests arrive at the same moments in every launch.
+
+    Where a percentile counts, its whole time is measured: all launches are then asked the same, and as often.
+    """
     section = space.workload
     limit_s = section.level_time_limit
+    counting = {goal.metric for goal in space.objectives if goal.level == level.name}
+    counting |= {bound.metric for bound in space.constraints if bound.level == level.name}
     plan = LevelPlan(
         arrivals(level, workload),
         Sampling(section.output_tokens, section.temperature, section.ignore_eos),
-        precision=section.precision,
+        precision=0.0 if counting & PERCENTILES else section.precision,
         time_limit_s=limit_s,
         hang_s=hang_s,
     )

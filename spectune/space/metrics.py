@@ -39,6 +39,9 @@ METRICS: dict[str, Metric] = {
     )
 }
 
+PERCENTILES = frozenset({"ttft_p50_ms", "ttft_p95_ms", "itl_p95_ms"})
+"""Those of which a level says nothing but the figure: no interval tells when it was measured long enough."""
+
 _NOT_RANKABLE = {
     "accept_rate": "accept_rate falls when more tokens are drafted, even where that is faster, and engines define it "
     "differently; use decode_speed",

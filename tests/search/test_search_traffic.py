@@ -123,3 +123,15 @@ def test_a_shared_prefix_is_said_and_sent(tmp_path: Path) -> None:
     assert said.lines()[-1] == "50% of the requests begin with the shared prefix: cached tokens are expected"
     assert said.lengths.longest > 500
     assert given.workload.shares_text
+
+
+def test_where_a_percentile_counts_the_whole_time_is_measured(tmp_path: Path) -> None:
+    levels = "{concurrency: 1}, {concurrency: 4}, {rate: 2}"
+    goals = (
+        "objectives: [{maximize: decode_speed, level: c1}, {minimize: ttft_p95_ms, level: r2}]\n"
+        "constraints: [{itl_p95_ms: {max: 50}, level: c4}]\n"
+    )
+    given = parse_space(SPACE % ("builtin:tiny", levels) + goals, tmp_path / "space.yaml")
+    workload = open_prompts(given)
+    plans = [level_plan(given, level, workload, hang_s=9.0) for level in given.workload.levels]
+    assert [plan.precision for plan in plans] == [given.workload.precision, 0.0, 0.0]
