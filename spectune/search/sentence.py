@@ -6,12 +6,14 @@ import math
 from collections.abc import Iterator, Sequence
 
 from spectune.analysis.comparison import Comparison
+from spectune.analysis.estimate import Estimate
 from spectune.search.outcome import TOGETHER, Evidence
 from spectune.search.records import TrialRecord
 from spectune.search.speeds import by_candidate, together
 from spectune.search.steps import Role
 from spectune.search.timeline import Timeline, causes
 from spectune.space import Candidate, SearchSpace
+from spectune.space.metrics import METRICS
 
 NAMED_TIES = 3
 """In the sentence; all are in `summary.json`."""
@@ -49,7 +51,9 @@ def _decided(evidence: Evidence, space: SearchSpace) -> str:
     }[overall.decision]
     parts = [one for part in evidence.verdict.parts for one in part.comparisons]
     closest = " and ".join(
-        f"{c.speedup.est:.2f} × the {_goal(c.level)}" for c in parts if c.candidate_id == overall.best.candidate_id
+        f"{_as_measured(c.speedup, c.level).est:.2f} × the {_goal(c.level)}"
+        for c in parts
+        if c.candidate_id == overall.best.candidate_id
     )
     if len(space.objectives) > 1:
         by = measure(space) if overall.decision == "undecided" else "that"
@@ -202,9 +206,17 @@ def _origin(evidence: Evidence, space: SearchSpace) -> str:
 
 
 def _gain(comparison: Comparison) -> str:
-    speedup = comparison.judged
+    found = _as_measured(comparison.judged, comparison.level)
     remark = {"pays": "", "loses": ", slower", "unclear": ", not decided"}[comparison.verdict]
-    return f"{speedup.est:.2f} × the {_goal(comparison.level)} ({speedup.lo:.2f}–{speedup.hi:.2f}{remark})"
+    return f"{found.est:.2f} × the {_goal(comparison.level)} ({found.lo:.2f}–{found.hi:.2f}{remark})"
+
+
+def _as_measured(speedup: Estimate, objective: str) -> Estimate:
+    """Return a speedup as the ratio of the figure itself: of a time, it is the inverse."""
+    metric = METRICS.get(objective.partition("@")[0])
+    if metric is None or metric.direction == "maximize":
+        return speedup
+    return Estimate(*(1.0 / end if end > 0.0 else math.inf for end in (speedup.est, speedup.hi, speedup.lo)))
 
 
 def measure(space: SearchSpace) -> str:
@@ -218,4 +230,4 @@ def _goal(objective: str) -> str:
     if objective == TOGETHER:
         return objective
     metric, _, level = objective.partition("@")
-    return f"{metric.replace('_', ' ')} at {level}"
+    return f"{metric.removesuffix('_ms').replace('_', ' ')} at {level}"

@@ -57,7 +57,7 @@ def test_other_objectives_make_other_recommendations(compared: Any) -> None:
     told = compared(BOTH, (ALONE, ("c1", "c8"), baseline(), chain(3)))
     said = next(note for note in told["notes"] if "other objectives" in note)
     assert said.endswith(
-        "old by the geometric mean of decode speed at c1 and ttft p95 ms at c8 and new by decode speed at c1"
+        "old by the geometric mean of decode speed at c1 and ttft p95 at c8 and new by decode speed at c1"
     )
     changed = next(one for one in told["changes"] if one["field"] == "space.objectives")
     assert changed["after"] == ["maximize decode_speed at c1"]

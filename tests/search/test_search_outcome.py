@@ -42,10 +42,10 @@ def test_a_clear_loss_recommends_the_baseline() -> None:
     sentence = found["sentence"]
     assert "which no later launch confirmed." in sentence
     assert sentence.startswith(
-        "Do not speculate: by the geometric mean of decode speed at c1 and ttft p95 ms at c8 no candidate is as fast "
+        "Do not speculate: by the geometric mean of decode speed at c1 and ttft p95 at c8 no candidate is as fast "
         "as the best launch without. Closest is EAGLE3 strong 3,1,4"
     )
-    assert "× by that: 0.60 × the decode speed at c1" in sentence
+    assert "× by that: 0.60 × the decode speed at c1 and 1.50 × the ttft p95 at c8" in sentence
     assert sentence.count("EAGLE3 strong 3,1,4") == 1
     assert "it pays" not in sentence
 
