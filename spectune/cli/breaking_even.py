@@ -41,12 +41,14 @@ class Asked:
         measure: Whether to launch it with forced accept lengths, instead of printing what is known.
         points: SAMPLES:ACCEPT_LENGTH of other drafters.
         tokens_per_sample: Tokens of one training sample; None unless points are given.
+        space_file: Beside which the prompts to measure with lie.
     """
 
     candidate: str | None
     measure: bool
     points: Sequence[str]
     tokens_per_sample: int | None
+    space_file: str | None
 
 
 def run_break_even(study: str | None, given: Given, asked: Asked, *, targets: Sequence[float], as_json: bool) -> int:
@@ -61,9 +63,9 @@ def run_break_even(study: str | None, given: Given, asked: Asked, *, targets: Se
                 "give either a STUDY or figures (--baseline, --cycle-ms, --accept, --steps, --measured)"
             )
         return _of_study(study, asked, targets=targets, as_json=as_json)
-    if any((asked.candidate, asked.measure, asked.points, asked.tokens_per_sample)):
+    if any((asked.candidate, asked.measure, asked.points, asked.tokens_per_sample, asked.space_file)):
         raise SpectuneError(
-            "--candidate, --measure, --drafter-points and --tokens-per-sample are about a STUDY: name one"
+            "--candidate, --measure, --space, --drafter-points and --tokens-per-sample are about a STUDY: name one"
         )
     if given.baseline is None or given.cycle_ms is None or given.accept_length is None:
         raise SpectuneError(
@@ -80,12 +82,14 @@ def _of_study(study: str, asked: Asked, *, targets: Sequence[float], as_json: bo
     check_inputs(
         baseline_tok_s=1.0, cycle_ms=1.0, accept_length=1.0, num_steps=None, targets=targets, measured_tok_s=None
     )
+    if asked.space_file is not None and not asked.measure:
+        raise SpectuneError("--space says where the prompts of --measure lie: give both")
     points = _points(asked)
     folder = StudyFolder.named(study).require()
     space, records = folder.space(), folder.records()
     wanted = None if asked.candidate is None else candidate_of(records, space, asked.candidate)
     if asked.measure:
-        return measure_what_if(study, candidate_id=wanted, as_json=as_json)
+        return measure_what_if(study, candidate_id=wanted, space_file=asked.space_file, as_json=as_json)
     with told_when_slow("reading the engine's logs"):
         cycles = engine_cycles(folder, records, space)
     answer = break_even_of(records, space, targets=targets or None, engine_cycles=cycles, candidate_id=wanted)

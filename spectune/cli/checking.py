@@ -12,13 +12,13 @@ from spectune.cli.engines import provision
 from spectune.cli.interruptible import run_interruptible
 from spectune.cli.live import Lines, LiveTable
 from spectune.cli.terminal import OUT, PROGRESS, print_json
-from spectune.engines.open import missing_models
+from spectune.engines.open import missing_models, open_engine
 from spectune.engines.protocol import Engine
 from spectune.errors import InputProblems, SpectuneError
 from spectune.export import Launch, one_line
 from spectune.export.exported_script import ExportedScript, launch_changes, read_exported
 from spectune.search import Status, StudyFolder, TrialRecord, weigh
-from spectune.search.checking import LevelHeld, Question, check_launch, judge_check, study_engine, with_prompts
+from spectune.search.checking import LevelHeld, Question, check_launch, judge_check, with_own_profile, with_prompts
 from spectune.search.recorded import best_baseline
 from spectune.search.sentence import measure
 from spectune.space import SearchSpace, load_space
@@ -42,7 +42,7 @@ def check_file(path: Path, *, space_file: str | None, as_json: bool) -> int:
     question = _question(script, folder, space)
     if space.engine.runtime is not None:
         provision(space.engine.runtime, torch_index=None)
-    engine = study_engine(folder, space)
+    engine = open_engine(with_own_profile(folder, space))
     problems = [*engine.missing(), *missing_models(space, engine)]
     if problems:
         raise InputProblems(problems)

@@ -12,29 +12,32 @@ from spectune.cli.interruptible import run_interruptible
 from spectune.cli.live import Lines
 from spectune.cli.terminal import OUT, PROGRESS, print_json
 from spectune.engines.open import open_engine
-from spectune.engines.simulated.engine import PROFILE_FILE
 from spectune.errors import InputProblems, SpectuneError
 from spectune.search import StudyFolder, TrialRecord
+from spectune.search.checking import with_own_profile, with_prompts
 from spectune.search.forced_runs import WHAT_IF, run_forced
 from spectune.search.why import break_even_of
-from spectune.space import Candidate, SearchSpace
+from spectune.space import Candidate, SearchSpace, load_space
 
 DONE, INTERRUPTED = 0, 130
 
 
-def measure_what_if(study: str, *, candidate_id: str | None, as_json: bool) -> int:
+def measure_what_if(study: str, *, candidate_id: str | None, space_file: str | None, as_json: bool) -> int:
     """Launch a candidate with forced accept lengths and print how the prediction does; returns the exit code.
 
     Args:
         study: Its name or folder.
         candidate_id: The candidate; the one the break-even is about unless given.
+        space_file: Beside which the prompts lie, where they are files.
         as_json: Whether to print JSON.
 
     Raises:
-        SpectuneError: There is no such candidate, or a launch failed.
+        SpectuneError: There is no such candidate, its prompts are not found, or a launch failed.
     """
     folder = StudyFolder.named(study).require()
-    space, records = _with_own_profile(folder), folder.records()
+    records = folder.records()
+    space = with_prompts(folder, folder.space(), None if space_file is None else load_space(space_file))
+    space = with_own_profile(folder, space)
     candidate = _candidate(records, candidate_id or break_even_of(records, space).candidate_id, folder)
     if space.engine.runtime is not None:
         provision(space.engine.runtime, torch_index=None)
@@ -51,14 +54,6 @@ def measure_what_if(study: str, *, candidate_id: str | None, as_json: bool) -> i
         return INTERRUPTED
     _show(folder, space, candidate, found, as_json=as_json)
     return DONE
-
-
-def _with_own_profile(folder: StudyFolder) -> SearchSpace:
-    """Return the study's space; a simulated one with the profile that the study keeps."""
-    space = folder.space()
-    if space.engine.kind == "simulated" and folder.belonging(PROFILE_FILE) is not None:
-        return space.with_engine(space.engine.model_copy(update={"profile": PROFILE_FILE}))
-    return space
 
 
 def _candidate(records: Sequence[TrialRecord], candidate_id: str | None, folder: StudyFolder) -> Candidate:

@@ -16,9 +16,7 @@ from spectune import files
 from spectune.analysis.comparison import LaunchSpeed, compare
 from spectune.analysis.estimate import Estimate
 from spectune.analysis.holding import Held
-from spectune.engines.open import open_engine
 from spectune.engines.protocol import Engine, Occasion
-from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.engines.simulated.engine import PROFILE_FILE
 from spectune.errors import SpectuneError
 from spectune.search.budget import spent_s
@@ -91,16 +89,11 @@ class LevelHeld:
     accept_lengths: tuple[float, float]
 
 
-def study_engine(folder: StudyFolder, space: SearchSpace) -> SGLangEngine:
-    """Return the engine of a study; a simulated machine is the study's own copy of its profile.
-
-    Raises:
-        SpectuneError: The profile is gone or wrong.
-    """
-    if space.engine.kind == "simulated":
-        section = space.engine.model_copy(update={"profile": str((folder.root / PROFILE_FILE).resolve())})
-        space = space.with_engine(section)
-    return open_engine(space)
+def with_own_profile(folder: StudyFolder, space: SearchSpace) -> SearchSpace:
+    """Return a study's space; the machine of a simulated one is the study's own copy of its profile."""
+    if space.engine.kind != "simulated":
+        return space
+    return space.with_engine(space.engine.model_copy(update={"profile": str((folder.root / PROFILE_FILE).resolve())}))
 
 
 async def check_launch(question: Question, engine: Engine, watcher: Watcher) -> list[TrialRecord]:

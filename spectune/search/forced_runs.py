@@ -31,6 +31,7 @@ from spectune.search.watcher import Watcher
 from spectune.space import Candidate, SearchSpace
 
 WHAT_IF = "what-if"
+OPEN = "at a rate or a trace the accept length changes how many requests share a cycle, so its cycle predicts no other"
 SCHEMA = 1
 
 
@@ -56,12 +57,16 @@ async def run_forced(
         rounds: How often, in alternating order; more say more on a machine whose launches differ.
 
     Raises:
-        SpectuneError: SGLang cannot force this candidate's acceptance, or a launch failed.
+        SpectuneError: SGLang cannot force this candidate's acceptance, no level keeps requests in flight, or a launch
+            failed.
     """
     if candidate.algorithm not in ALGORITHMS:
         raise SpectuneError(
             f"SGLang forces acceptance for {', '.join(sorted(ALGORITHMS))}, not for {candidate.algorithm}"
         )
+    space, left_out = at_closed_loops(space)
+    if left_out:
+        watcher.notes(f"not compared: {', '.join(left_out)}; {OPEN}")
     own = folder.root / WHAT_IF / candidate.candidate_id
     runs = _Runs(space, records, candidate, folder, watcher)
     lengths = forced_lengths(Setting.of({**space.engine.args, **candidate.values}).depth + 1)
@@ -76,6 +81,20 @@ async def run_forced(
     content = {"schema": SCHEMA, "study": folder.name, **candidate.to_json(), **found.to_json()}
     files.write_json(own / "what-if.json", content)
     return found
+
+
+def at_closed_loops(space: SearchSpace) -> tuple[SearchSpace, list[str]]:
+    """Return a space without its open loops, and their names.
+
+    Raises:
+        SpectuneError: It has no other levels.
+    """
+    levels = tuple(level for level in space.workload.levels if not level.open_loop)
+    if not levels:
+        raise SpectuneError(f"there is no level to compare at; {OPEN}")
+    workload = space.workload.model_copy(update={"levels": levels})
+    left_out = [level.name for level in space.workload.levels if level.open_loop]
+    return replace(space, file=space.file.model_copy(update={"workload": workload})), left_out
 
 
 class _Runs:

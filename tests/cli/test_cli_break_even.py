@@ -129,6 +129,7 @@ def test_measuring_prints_how_far_off_the_prediction_is(folder: Path, tmp_path: 
         ([], "give a STUDY, or figures"),
         (["--baseline", "82", "--cycle-ms", "30"], "--baseline, --cycle-ms and --accept"),
         (["--measure", "--baseline", "82", "--cycle-ms", "30", "--accept", "2"], "are about a STUDY: name one"),
+        (["planned", "--space", "space.yaml"], "--space says where the prompts of --measure lie"),
         (["planned", "--baseline", "82"], "either a STUDY or figures"),
         (["planned", "other"], "takes one study, but got 'planned', 'other'"),
         (["nothere"], "there is no study nothere"),

@@ -11,7 +11,7 @@ from spectune.answer import deliver
 from spectune.engines.open import open_engine
 from spectune.errors import SpectuneError
 from spectune.search import Status, StudyFolder, open_study
-from spectune.search.forced_runs import run_forced
+from spectune.search.forced_runs import at_closed_loops, run_forced
 from spectune.space import Candidate, load_space
 
 PLAIN = Candidate.of({"speculative-algorithm": "none"})
@@ -69,6 +69,17 @@ def test_what_is_slow_in_the_first_answers_of_a_launch_is_over_before_its_cycles
     found = run(study, file, chain(3))
     assert found.worst < 0.01
     assert found.apart < 0.01
+
+
+def test_levels_at_which_the_load_follows_the_speed_are_left_out(tmp_path):
+    engine, workload = SPACE["engine"] | {"virtual": False}, SPACE["workload"]
+    levels = [{"concurrency": 1}, {"rate": 5}, {"concurrency": 4}]
+    mixed = load_space(write(tmp_path, engine=engine, workload=workload | {"levels": levels}))
+    closed, left_out = at_closed_loops(mixed)
+    assert (closed.workload.level_names, left_out) == (("c1", "c4"), ["r5"])
+    rates = load_space(write(tmp_path, engine=engine, workload=workload | {"levels": [{"rate": 5}]}))
+    with pytest.raises(SpectuneError, match="no level to compare at; at a rate or a trace"):
+        at_closed_loops(rates)
 
 
 def test_more_rounds_are_launched_in_alternating_order_and_averaged(tmp_path):

@@ -89,6 +89,10 @@ def breakeven(
             "--measure", help="With STUDY: launch the candidate with forced accept lengths, to test the predictions."
         ),
     ] = False,
+    space: Annotated[
+        str | None,
+        typer.Option("--space", metavar="SPACE", help="With --measure: the study's space file, as for `check`."),
+    ] = None,
     drafter_points: Annotated[
         list[str] | None,
         typer.Option(
@@ -112,7 +116,7 @@ def breakeven(
 
     study, points = split_words(words or [])
     given = Given(baseline, cycle_ms, accept, steps, measured)
-    asked = Asked(candidate, measure, [*(drafter_points or []), *points], tokens_per_sample)
+    asked = Asked(candidate, measure, [*(drafter_points or []), *points], tokens_per_sample, space)
     raise typer.Exit(run_break_even(study, given, asked, targets=target or [], as_json=json_output))
 
 

@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from spectune import __version__, files
+from spectune.engines.open import open_engine
 from spectune.engines.protocol import Engine
 from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.errors import SpectuneError
 from spectune.search.beginning import environment_of, open_study
-from spectune.search.checking import study_engine, with_prompts
+from spectune.search.checking import with_own_profile, with_prompts
 from spectune.search.folder import StudyFolder
 from spectune.search.migration import changes
 from spectune.search.shared.description import Description, begin, change
@@ -158,7 +159,7 @@ def space_here(found: Description, folder: StudyFolder, beside: SearchSpace | No
         if not folder.exists():
             files.write_whole(folder.root / belonging, text)
     space = with_prompts(folder, space, beside)
-    return space, study_engine(folder, space)
+    return space, open_engine(with_own_profile(folder, space))
 
 
 def take_up(found: Description, folder: StudyFolder, engine: Engine, *, launches: bool = True) -> list[str]:
