@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -13,6 +14,9 @@ from typing import Any
 from spectune.engines.address import host_complaint
 
 SHIPPED_VERSION = "0.5.23"
+
+# What argparse takes for an option of its own, not for the value of the one before: numbers and texts with blanks pass.
+_LIKE_AN_OPTION = re.compile(r"-(?!\d+$|\d*\.\d+$)[^ ]+")
 
 # What spectune decides for every launch, or cannot measure behind.
 RESERVED = {
@@ -64,6 +68,8 @@ class Option:
             near = difflib.get_close_matches(str(value), self.choices, 1)
             hint = f"; did you mean {near[0]}?" if near else ""
             return f"{self.name} must be one of {', '.join(self.choices)}, but got {value!r}{hint}"
+        if _LIKE_AN_OPTION.fullmatch(str(value)):
+            return f"{self.name}: SGLang takes a value that begins with a dash for another option, but got {value!r}"
         return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from argparse import ArgumentError, ArgumentParser
 from pathlib import Path
 from typing import Any
 
@@ -190,6 +191,8 @@ def test_a_shell_sees_exactly_the_arguments(arguments: list[str], value: str) ->
         ("trust-remote-code", "yes", "true or false"),
         ("page-size", [1, 2], "one value"),
         ("mem-fraction-statik", 0.8, "did you mean mem-fraction-static"),
+        ("served-model-name", "-name", "begins with a dash"),
+        ("chat-template", "--file=x", "begins with a dash"),
     ],
 )
 def test_options_complain_with_the_way_out(name: str, value: Any, words: str) -> None:
@@ -205,6 +208,17 @@ def test_options_take_what_sglang_takes() -> None:
         ("trust-remote-code", True),
     ):
         assert options.complaint(name, value) is None
+
+
+@given(st.text(alphabet="-1.e5a =\u00a0\n", max_size=6).map("-".__add__))
+def test_values_that_argparse_takes_for_options_are_told_and_no_others(value: str) -> None:
+    parser = ArgumentParser(allow_abbrev=False, exit_on_error=False)
+    parser.add_argument("--chat-template")
+    try:
+        taken = parser.parse_known_args(["--chat-template", value])[0].chat_template == value
+    except ArgumentError:
+        taken = False
+    assert (Options.shipped().complaint("chat-template", value) is None) == taken
 
 
 def test_likely_fatal_variables_are_named_with_the_way_out() -> None:
