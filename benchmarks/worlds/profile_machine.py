@@ -52,9 +52,7 @@ class ProfileMachine:
         failure = FaultPlan.of(self._profile, setup, {}, DIES_LOADING if doomed else None).first_decisive
         if failure is not None:
             return Outcome(failure=CLASSES.get(failure.kind, FailureClass.CRASH))
-        effects = cost_model.effects_factor(
-            tuple(factor for when, factor in self._profile.effects if when.holds(setup.values))
-        )
+        effects = self._profile.factor(setup.values)
         plain = replace(setup, values={}, mem_fraction=0.0, ranks=0)
         levels = {}
         for level in self._space.workload.levels:

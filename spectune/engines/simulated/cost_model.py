@@ -62,14 +62,6 @@ def draft_ms(profile: ProfileFile, setup: Setup, batch: int) -> float:
     return setup.draft_forwards * (step + draft.token_ms * batch * setup.eagle_topk)
 
 
-def effects_factor(effects: tuple[float, ...]) -> float:
-    """Return the product of the effects that apply to a launch."""
-    factor = 1.0
-    for effect in effects:
-        factor *= effect
-    return factor
-
-
 def cycle_ms(profile: ProfileFile, setup: Setup, batch: int, kv_ktokens: float, effects: float = 1.0) -> float:
     """Return the time of one cycle without noise.
 

@@ -28,6 +28,7 @@ TRACEBACK = (
 LAUNCHER_TRACEBACK = (
     'Traceback (most recent call last):\n  File "launch_server.py", line 82, in <module>\n    run_server(server_args)\n'
 )
+SEGMENTATION_FAULT = "Fatal Python error: Segmentation fault (simulated)"
 NO_SUCH_GPU = "RuntimeError: CUDA error: invalid device ordinal"
 DIAGNOSTICS_S = 5.0  # before a serving engine that lost a child ends; never longer in real time
 STARTING = frozenset({"startup", "load", "capture", "ready"})
@@ -70,7 +71,7 @@ def last_words(failure: Failure, plan: FaultPlan, doom: Doom | None, fraction: f
     if kind == "port_in_use":
         return address_in_use("127.0.0.1", 0)
     if kind == "crash":
-        return "Fatal Python error: Segmentation fault (simulated)"
+        return SEGMENTATION_FAULT
     return TRACEBACK + ("ValueError: " if (at, kind) == ("startup", "unsupported") else "") + error_of(kind, at)
 
 
@@ -101,9 +102,7 @@ class Dying:
     def by_sigquit(self, at: Point) -> NoReturn:
         """Do what the launcher does when a child has told it of its end."""
         if at in STARTING:
-            self._log.launcher(
-                "Received sigquit from a child process. It usually means the child failed."
-            )  # fmt: skip
+            self._log.launcher("Received sigquit from a child process. It usually means the child failed.")
         else:
             self._log.launcher("SIGQUIT received. signum=None, frame=None. It usually means one child failed.")
             self._log.launcher("Sleeping 5 seconds before crash diagnostics to let GPU activity settle.")

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from spectune.engines.simulated.failing import TRACEBACK, Dying, EngineEnded, address_in_use, error_of
+from spectune.engines.simulated.failing import (
+    SEGMENTATION_FAULT,
+    TRACEBACK,
+    Dying,
+    EngineEnded,
+    address_in_use,
+    error_of,
+)
 from spectune.engines.simulated.faults import FiredInFile
 from spectune.engines.simulated.launch import SimulatedLaunch
 from spectune.engines.simulated.log import EngineLog
@@ -96,7 +103,7 @@ class FaultActions:
             case "port_in_use":
                 raise EngineEnded(self._dying.by_refusal(address_in_use(*self._address)))
             case "crash":
-                self._log.scheduler("Fatal Python error: Segmentation fault (simulated)")
+                self._log.scheduler(SEGMENTATION_FAULT)
                 raise EngineEnded(self.lost(*self._workers.crash()))
             case "daemonize":
                 self._workers.detach_one()

@@ -65,8 +65,7 @@ class SimulatedLaunch:
     @cached_property
     def effects(self) -> float:
         """The product of the effects that hold for this launch."""
-        holding = (factor for when, factor in self.profile.effects if when.holds(self.setup.values))
-        return cost_model.effects_factor(tuple(holding))
+        return self.profile.factor(self.setup.values)
 
     @cached_property
     def kv_tokens(self) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +18,7 @@ from spectune.errors import InputProblems, SpectuneError
 from spectune.space.document import Document, parse_document, read_document
 from spectune.space.names import hint
 from spectune.space.translation import translate
+from spectune.space.values import Value
 
 _FOLDER = Path(__file__).with_name("profiles")
 _SUFFIX = ".yaml"
@@ -44,6 +46,14 @@ class Profile:
     def effects(self) -> tuple[tuple[When, float], ...]:
         """Each condition with its factor on the cycle."""
         return tuple((When.of(effect.when), effect.cycle) for effect in self.file.effects)
+
+    def factor(self, values: Mapping[str, Value]) -> float:
+        """Return the product of the effects that hold for a launch.
+
+        Args:
+            values: What the launch is, as conditions ask for it (`Setup.values`).
+        """
+        return math.prod((factor for when, factor in self.effects if when.holds(values)), start=1.0)
 
     @cached_property
     def faults(self) -> tuple[tuple[When, Fault], ...]:
