@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any, Literal
 
 from spectune.analysis.break_even import break_even_from_speedup
@@ -15,6 +16,7 @@ from spectune.search.outcome import Evidence, comparisons
 from spectune.search.records import TrialRecord
 from spectune.search.speeds import by_candidate, system_values
 from spectune.space import Candidate, SearchSpace
+from spectune.space.metrics import PERCENTILES
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,10 @@ class Measured:
     levels: Sequence[LevelMeasurement]
     comparison: Comparison | None
     figures: Figures
+
+    def percentiles(self) -> dict[str, float]:
+        """Return the percentiles of waiting, means over the launches, in ms."""
+        return {name: fmean(getattr(level, name) for level in self.levels) for name in sorted(PERCENTILES)}
 
     def of_classes(self) -> Mapping[str, Estimate]:
         """Return the accept length of each prompt class; nothing for a baseline."""

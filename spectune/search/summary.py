@@ -180,7 +180,7 @@ def _candidates(found: Iterable[Measured], space: SearchSpace) -> Iterable[dict[
             "level": one.level,
             "confirmed": any(record.role is Role.CONFIRM for record in one.launches),
         }
-        yield row | {"class": "all"} | one.figures.to_json()
+        yield row | {"class": "all"} | one.figures.to_json() | one.percentiles()
         for prompt_class, length in one.of_classes().items():
             yield row | {"class": prompt_class, "accept_length": length.to_json()}
 

@@ -39,6 +39,7 @@ def test_a_clear_loss_recommends_the_baseline() -> None:
     found = summary([record(0, baseline()), record(1, chain(3), 60.0, accept=2.0, ttft_ms=150.0)])
     assert found["verdict"] == "no_speculation"
     assert found["recommended"]["trial"] == 0
+    assert [row["ttft_p95_ms"] for row in rows(found, "EAGLE3 strong 3,1,4") if "ttft_p95_ms" in row] == [100.0, 150.0]
     sentence = found["sentence"]
     assert "which no later launch confirmed." in sentence
     assert sentence.startswith(

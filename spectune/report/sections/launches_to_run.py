@@ -11,7 +11,7 @@ from spectune.errors import SpectuneError
 from spectune.export import Launch, command_text
 from spectune.report.material import Material
 from spectune.report.sections.section import Section
-from spectune.report.wording import estimate, interval
+from spectune.report.wording import estimate, interval, number
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,8 @@ def _figures(material: Material, candidate: str) -> Iterator[str]:
     for objective in material.space.objectives:
         row = material.row(candidate, objective.level)
         figure = row and row.get(objective.metric)
-        if figure:
+        if isinstance(figure, float):
+            yield f"{objective.metric.replace('_', ' ')} {number(figure, 3)} at {objective.level}"
+        elif figure:
             spread = f" ({interval(figure)})" if interval(figure) else ""
             yield f"{objective.metric.replace('_', ' ')} {estimate(figure)}{spread} at {objective.level}"
