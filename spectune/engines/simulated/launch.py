@@ -91,9 +91,9 @@ class SimulatedLaunch:
         return self.effects * self.profile.file.target.kv_ms_per_ktoken / 1000
 
     def prefill_ms(self, tokens: int) -> float:
-        """Return the time to take up `tokens` tokens of prompts; no forward takes less than that of one token."""
-        target = self.profile.file.target
-        return max(target.step_ms.graph, tokens / target.prefill_ktok_per_s)
+        """Return the time to take up `tokens` tokens of prompts; no forward takes less than a replayed one of one."""
+        file = self.profile.file
+        return max(file.host_ms + file.target.step_ms.graph, tokens / file.target.prefill_ktok_per_s)
 
     @cached_property
     def captured(self) -> tuple[int, ...]:

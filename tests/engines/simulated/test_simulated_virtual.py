@@ -43,6 +43,15 @@ def test_whoever_speculates_or_not_waits_for_the_prompts_of_others(steps: int) -
     assert measured.cycle_ms.est == pytest.approx(cycle_ms + waits_ms / cycles, rel=0.002)
 
 
+@pytest.mark.parametrize("together", [1, 3])
+def test_no_prefill_is_quicker_than_a_step(together: int) -> None:
+    launch = a_launch()
+    requests = VirtualEngine(launch).serve(ClosedLoop(together, together, 5, 11)).requests()
+    step_s = launch.cycle_ms(1, 0) / 1000
+    assert [one.first_token_s for one in requests] == pytest.approx([step_s] * together)  # one forward for all
+    assert launch.prefill_ms(10_000) > 1000 * step_s
+
+
 def test_answers_that_begin_together_go_on_ending_together() -> None:
     ends = VirtualEngine(a_launch()).serve(ClosedLoop(4, 40, 200, 300)).request_ends_s
     apart = VirtualEngine(a_launch()).serve(ClosedLoop(4, 40, 200, 300, (), (75, 150, 225, 300))).request_ends_s
