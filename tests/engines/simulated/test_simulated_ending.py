@@ -178,6 +178,7 @@ def test_faults_that_end_the_service(tmp_path: Path, at: str, kind: str, failure
 @pytest.mark.parametrize("at", ["startup", "load", "capture", "ready"])
 def test_a_hang_in_the_start_never_becomes_ready(tmp_path: Path, at: str) -> None:
     with engine(tmp_path, **fault(at, "hang")) as running:
+        running.wait_for(lambda: "server_args=" in running.log)  # a busy machine takes its time over the imports
         time.sleep(2.0)
         assert running.process.poll() is None
         assert "fired up" not in running.log
