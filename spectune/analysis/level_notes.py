@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from spectune.analysis.launch_noise import long_enough, within_launch_variance
 from spectune.analysis.measurement import LevelMeasurement
+from spectune.counts import count
 
 ROUTES_DISAGREE = 0.05
 """Cycle times by two routes further apart than this are reported (MEASUREMENT.md, Definitions)."""
@@ -41,7 +42,7 @@ class Doubts:
         """Each doubt as a sentence."""
         notes: list[str] = []
         if self.failures:
-            notes.append(f"{len(self.failures)} requests failed{the_first(self.failures)}")
+            notes.append(f"{count(len(self.failures), 'request')} failed{the_first(self.failures)}")
         if (doubt := self._routes()) is not None:
             notes.append(doubt)
         if self.cached_share > MOSTLY_CACHED:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from spectune.bench.prompt_sources import Workload
 from spectune.bench.prompt_stream import PromptStream
 from spectune.bench.prompts import Prompt
+from spectune.counts import count
 
 LOOKED_AT = 300
 """Prompts whose lengths stand for all."""
@@ -80,7 +81,7 @@ class WorkloadSummary:
         if self.recorded_rate is not None:
             lines.append(f"recorded arrivals: {self.recorded_rate:.3g} requests/s")
         lines += [
-            f"note: {name} has only {self.distinct[name]:,} prompts: the same one is in flight several times at once"
+            f"note: {name} has only {count(self.distinct[name] or 0, 'prompt')}: the same one is often in flight twice"
             for name in self.crowded
         ]
         return lines

@@ -14,11 +14,13 @@ from rich.text import Text
 
 from spectune.analysis.measurement import LevelMeasurement
 from spectune.cli.terminal import clock
+from spectune.counts import count
 from spectune.search import Progress, Role, Status, Step, TrialRecord
 from spectune.space import Candidate, SearchSpace
 
 ROOM = 7  # lines of the terminal that the table leaves to its heading, its footer and the prompt
 NEARLY_S = 5.0
+FIRST_SILENCE_S, LONGEST_SILENCE_S = 5.0, 60.0  # after which a line says what is going on
 ROLE_WORDS = {Role.BASELINE: "baseline", Role.SEARCH: "", Role.DRIFT: "drift check", Role.CONFIRM: "confirm"}
 
 
@@ -70,7 +72,7 @@ class LiveTable:
         """Complete the row; a launch that was made elsewhere gets its own."""
         self._records.append(record)
         if self._step is not None and self._step.trial == record.trial:
-            self._step = None
+            self._step, self._says = None, ""
         if record.failure is not None:
             self.notes(f"launch {record.trial} failed: {record.failure.message}")
 
@@ -105,7 +107,7 @@ class LiveTable:
         return [cell(by_name.get(level.name)) for level in self._space.workload.levels]
 
     def _footer(self) -> RenderableType:
-        parts = [self._says] if self._step is not None else []
+        parts = [self._says]
         if self._progress is not None:
             parts.append(left_words(self._progress, time.monotonic() - self._since))
         self._spinner.text = Text(" · ".join(part for part in parts if part), overflow="ellipsis", no_wrap=True)
@@ -119,6 +121,8 @@ class Lines:
         self._space, self._console = space, console
         self._progress: Progress | None = None
         self._launched: int | None = None  # number of the last launch made here
+        self._told = ""  # last, of how far the study is
+        self._silence_s, self._since = FIRST_SILENCE_S, time.monotonic()
 
     def __enter__(self) -> Self:
         return self
@@ -135,16 +139,21 @@ class Lines:
     def resumed(self, records: list[TrialRecord]) -> None:
         """Say how many launches are there already."""
         if records:
-            self._print(f"continuing after {len(records)} launches")
+            self._print(f"continuing after {count(len(records), 'launch')}")
 
     def launching(self, step: Step) -> None:
         """Say what is launched, and why."""
         self._launched = step.trial
-        left = f" ({left_words(self._progress, 0.0)})" if self._progress else ""
+        left = f" ({news})" if (news := self._news()) else ""
+        self._silence_s = FIRST_SILENCE_S
         self._print(f"[{step.trial}] {name(self._space, step.candidate, step.role)}: {step.why}{left}")
 
     def says(self, text: str) -> None:
-        """Leave out what would be replaced at once."""
+        """Leave out what would be replaced at once, but for a word when nothing has been said for long, and longer."""
+        silent_s = time.monotonic() - self._since
+        if silent_s >= self._silence_s:
+            self._silence_s = min(2 * self._silence_s, LONGEST_SILENCE_S)
+            self._print(f"    {text}")
 
     def measured(self, level: LevelMeasurement) -> None:
         """Say a level's figures."""
@@ -160,14 +169,23 @@ class Lines:
                 self.measured(level)
         if record.status is not Status.OK:
             self._print(f"    {outcome(record)}")
-        if record.trial != self._launched and self._progress:
-            self._print(f"    {left_words(self._progress, 0.0)}")
+        if record.trial != self._launched and (news := self._news()):
+            self._print(f"    {news}")
 
     def notes(self, text: str) -> None:
         """Print it."""
         self._print(f"    {text}")
 
+    def _news(self) -> str:
+        """Return how far the study is, empty where that was said last."""
+        words = left_words(self._progress, 0.0) if self._progress else ""
+        if words == self._told:
+            return ""
+        self._told = words
+        return words
+
     def _print(self, text: str) -> None:
+        self._since = time.monotonic()
         self._console.print(text, markup=False, soft_wrap=True)
 
 
@@ -207,7 +225,9 @@ def left_words(progress: Progress, since_s: float) -> str:
     expected = progress.expected
     about = "about " if expected is not None and expected.launches != expected.most else ""
     words = [f"{progress.done} of {about}{progress.planned} launches done"]
-    if progress.left_s is None:
+    if 0 < progress.planned <= progress.done:
+        pass  # what is left is the answer
+    elif progress.left_s is None:
         words.append("time left is known after the first")
     else:
         words.append(_left(progress, progress.left_s - since_s))

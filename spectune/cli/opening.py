@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from spectune.cli.program import STORAGE_VARIABLE
 from spectune.cli.terminal import told_when_slow
-from spectune.engines.open import Simulation, load_checked_space
+from spectune.engines.open import Simulation, lacking, load_checked_space, open_engine
 from spectune.engines.simulated.profile import shipped_profiles
-from spectune.errors import SpectuneError
+from spectune.errors import InputProblems, Problem, SpectuneError
 from spectune.search import StudyFolder, open_prompts
 from spectune.search.samplers import GUIDED
 from spectune.search.shared.description import LONGEST_TAKEOVER_S
 from spectune.search.shared.storage import EXAMPLES
-from spectune.space import SearchSpace, parse_duration
+from spectune.space import SearchSpace, SpaceProblems, in_order, parse_document, parse_duration
 
 SHORTEST_TAKEOVER_S = 3.0
 
@@ -73,6 +74,25 @@ def require_shared(storage: str | None, *, other_engine: bool, place: str | None
     return shared
 
 
+def _named_wrongly(space: SearchSpace, *, launching: bool) -> Iterator[Problem]:
+    """Yield what is wrong with what a space names: prompts, a profile, and for launching it the engine and models."""
+    try:
+        open_prompts(space)
+    except InputProblems as error:
+        yield from error.problems
+    try:
+        engine = open_engine(space)
+    except InputProblems as error:
+        yield from error.problems
+    except SpectuneError as error:  # of a profile, which the command line may have named
+        place = ("engine", "profile")
+        written = parse_document(space.text, space.path)
+        yield written.problem(place, str(error)) if place in written.key_lines else Problem(str(error))
+    else:
+        if launching and space.engine.runtime is None:  # a runtime is installed first, with its models
+            yield from lacking(space, engine)
+
+
 @dataclass(frozen=True)
 class Asked:
     """What the user asked for.
@@ -104,16 +124,29 @@ class Asked:
         """
         return None if self.warm_start is None else StudyFolder.named(self.warm_start).require()
 
-    def space(self) -> SearchSpace:
-        """Load the search space with everything it names that can be checked without an engine.
+    def space(self, *, launching: bool = False) -> SearchSpace:
+        """Load the search space with everything it names that can be checked without launching it.
+
+        Args:
+            launching: Whether a file that is wrong is also told what this machine lacks for it. Of one that is right,
+                that is told when a missing runtime has been installed.
 
         Raises:
             InputProblems: Everything that is wrong with it.
             SpectuneError: Options that do not go together.
         """
+        problems: list[Problem] = []
         with told_when_slow("reading the search space"):  # seconds, where an engine has to be asked for its options
-            space = load_checked_space(self.source, self._simulation() if self.simulated else None)
-            open_prompts(space)
+            try:
+                space = load_checked_space(self.source, self._simulation() if self.simulated else None)
+            except SpaceProblems as error:
+                if error.rest is None:
+                    raise
+                space = error.rest
+                problems += error.problems
+            problems += _named_wrongly(space, launching=launching and bool(problems))
+        if problems:
+            raise InputProblems(in_order(problems))
         if space.engine.kind != "simulated" and (self.profile or self.virtual):
             option = "--profile" if self.profile else "--virtual"
             raise SpectuneError(f"{option} is for the simulated engine: add --engine simulated")

@@ -8,8 +8,9 @@ from typing import Any
 
 from spectune.cli.opening import Asked
 from spectune.cli.terminal import OUT, busy, print_json
+from spectune.counts import count
 from spectune.engines.notes import notes_on, unseen_models
-from spectune.engines.open import missing_models, open_engine
+from spectune.engines.open import lacking, open_engine
 from spectune.engines.preflight import drafter_notes
 from spectune.engines.sglang.arguments import to_argv
 from spectune.engines.sglang.printable import printable
@@ -56,7 +57,7 @@ def preview(asked: Asked, *, as_json: bool) -> int:
         *notes_on(space, engine),
         *dict.fromkeys(note for c in first for note in engine.notes(c)),
     ]
-    missing = [str(problem) for problem in (*engine.missing(), *missing_models(space, engine))]
+    missing = [str(problem) for problem in lacking(space, engine)]
     if as_json:
         print_json(
             {
@@ -92,9 +93,10 @@ def preview(asked: Asked, *, as_json: bool) -> int:
     unseen = unseen_models(space, engine)
     for note in unseen:  # what follows rests on it
         _say(f"note: {note}")
-    budget = space.budget.trials or "any number of"
-    _say(f"{space.name}: {counted.candidates:,} legal candidates of {counted.raw:,} combinations, {plain} of them "
-         f"without speculation; the budget allows {budget} launches")  # fmt: skip
+    most = space.budget.trials
+    budget = "any number of launches" if most is None else count(most, "launch")
+    _say(f"{space.name}: {count(counted.candidates, 'legal candidate')} of {count(counted.raw, 'combination')}, "
+         f"{plain} of them without speculation; the budget allows {budget}")  # fmt: skip
     _say(f"plan: {expected.words}\n  it rests on {expected.rests_on}")
     if lent is not None:
         _say(lent.words)
@@ -113,22 +115,22 @@ def preview(asked: Asked, *, as_json: bool) -> int:
 
 def _print_census(counted: Census) -> None:
     if counted.merged:
-        _say(f"{counted.merged:,} combinations are another's candidate. Rules that rewrite them, or say what makes no "
-             "difference (several may speak of one):")  # fmt: skip
+        _say(f"another's candidate: {count(counted.merged, 'combination')}. Rules that rewrite them, or say what makes "
+             "no difference (several may speak of one):")  # fmt: skip
         _print_counts(counted.folded, {rule: BY_NAME[rule].general for rule in counted.folded})
     if counted.excluded:
-        _say(f"{counted.excluded.total():,} combinations are never launched: SGLang refuses or dies of them, or makes "
-             "no use of them. The first of each kind:")  # fmt: skip
+        _say(f"never launched: {count(counted.excluded.total(), 'combination')}. SGLang refuses or dies of them, or "
+             "makes no use of them. The first of each kind:")  # fmt: skip
         _print_counts(counted.excluded, {rule: said.split("; ")[0] for rule, said in counted.reasons.items()})
     if counted.forbidden:
-        _say(f"{counted.forbidden.total():,} candidates are forbidden by the file:")
+        _say(f"forbidden by the file: {count(counted.forbidden.total(), 'candidate')}:")
         _print_counts(counted.forbidden, {})
 
 
 def _print_counts(counts: Mapping[str, int], explained: Mapping[str, str]) -> None:
-    for rule, count in sorted(counts.items(), key=lambda entry: -entry[1]):
+    for rule, times in sorted(counts.items(), key=lambda entry: -entry[1]):
         said = printable(explained.get(rule, ""), WIDEST)
-        _say(f"  {count:>10,}  {rule}" + (f": {said}" if said else ""))
+        _say(f"  {times:>10,}  {rule}" + (f": {said}" if said else ""))
 
 
 def _first(proposer: Proposer) -> Iterator[Candidate]:

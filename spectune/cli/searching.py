@@ -12,11 +12,12 @@ from spectune.cli.interruptible import run_interruptible
 from spectune.cli.live import Lines, LiveTable
 from spectune.cli.opening import Asked
 from spectune.cli.terminal import PROGRESS
+from spectune.counts import count
 from spectune.engines.notes import notes_on
-from spectune.engines.open import missing_models, open_engine, simulation_notes
-from spectune.engines.preflight import drafter_notes
+from spectune.engines.open import lacking, open_engine, simulation_notes
+from spectune.engines.preflight import preflight_of
 from spectune.engines.sglang.adapter import SGLangEngine
-from spectune.errors import InputProblems, Problem, SpectuneError
+from spectune.errors import InputProblems, Problem
 from spectune.search import (
     Ended,
     StudyFolder,
@@ -30,7 +31,7 @@ from spectune.search import (
     shared_study,
 )
 from spectune.search.enumeration import nothing_to_compare
-from spectune.space import SearchSpace
+from spectune.space import SearchSpace, in_order
 
 DONE, NO_ANSWER, INTERRUPTED = 0, 1, 130
 
@@ -42,7 +43,7 @@ def run_search(asked: Asked, *, study: str | None, torch_index: str | None, as_j
         SpectuneError: For bad input or an environment that cannot run it.
     """
     check_sampler(asked.sampler, learns=asked.warm_start is not None)
-    space = asked.space()
+    space = asked.space(launching=True)
     folder = StudyFolder.named(study or space.name)
     refuse_shared(folder)
     lender = asked.lender
@@ -83,13 +84,14 @@ def check_engine(space: SearchSpace, engine: SGLangEngine, *, hint: str = "", ha
     Raises:
         SpectuneError: There is nothing to compare, or the engine or a model is not here.
     """
-    doubts = drafter_notes(space, engine)
-    if (empty := nothing_to_compare(space, engine)) is not None:
-        raise SpectuneError(empty)
-    problems = [*engine.missing(), *missing_models(space, engine)]
+    drafters = preflight_of(space, engine)
+    problems = [*drafters.problems, *lacking(space, engine)]
+    empty = None if drafters.problems else nothing_to_compare(space, engine)  # where no drafter works, that is why
+    if empty is not None:
+        problems.insert(0, Problem(empty))
     if problems:
-        raise InputProblems([*problems, *([Problem(hint)] if hint else [])])
-    notes = [*doubts, *notes_on(space, engine)]
+        raise InputProblems([*in_order(problems), *([Problem(hint)] if hint else [])])
+    notes = [*drafters.notes, *notes_on(space, engine)]
     for warning in simulation_notes(space, engine)[:1] if has_begun else notes:
         PROGRESS.print(f"note: {warning}", markup=False)
 
@@ -124,7 +126,8 @@ def carry_out(
 
 def nothing_more(made: int, allowed: int | None, reason: str) -> str:
     """Say why a study that was gone on with launched nothing, although its budget may allow more."""
-    though = f", although the budget now allows {allowed} launches" if allowed is not None and allowed > made else ""
+    more = allowed is not None and allowed > made
+    though = f", although the budget now allows {count(allowed or 0, 'launch')}" if more else ""
     return f"nothing more was launched{though}: {reason}"
 
 

@@ -11,6 +11,7 @@ from spectune.cli.engines import provision
 from spectune.cli.opening import Asked, Shared
 from spectune.cli.searching import DONE, NO_ANSWER, carry_out, check_engine, ready_engine, what_works
 from spectune.cli.terminal import PROGRESS, print_json, print_line
+from spectune.counts import count
 from spectune.engines.protocol import Engine
 from spectune.search import Book, Ended, Watcher, check_sampler, refuse_lender, run_study
 from spectune.search.folder import check_name
@@ -48,7 +49,7 @@ def search_shared(
         SpectuneError: For bad input, a database that cannot be used, or an environment that cannot run it.
     """
     check_sampler(asked.sampler, learns=asked.warm_start is not None)
-    space = asked.space()
+    space = asked.space(launching=True)
     name = check_name(study or space.name)
     executor = None if crew is None else crew.executor(name, space)  # before minutes are spent on an installation
     lender = asked.lender
@@ -111,8 +112,8 @@ def _nothing_to_do(study: str, ended: Ended, *, as_json: bool) -> int:
         print_json({"study": study, "launches": len(ended.records), "ended": ended.stop.reason})
     else:
         print_line(
-            f"the study {study} has ended after {len(ended.records)} launches: {ended.stop.reason}; `spectune search "
-            "SPACE --storage URL` brings a copy of it here"
+            f"the study {study} has ended after {count(len(ended.records), 'launch')}: {ended.stop.reason}; `spectune "
+            "search SPACE --storage URL` brings a copy of it here"
         )
     return DONE
 

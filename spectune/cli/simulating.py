@@ -9,6 +9,7 @@ from rich.table import Table
 
 from spectune.cli.silence import SILENCE
 from spectune.cli.terminal import OUT, PROGRESS, print_json, print_line
+from spectune.counts import count
 from spectune.engines.simulated.command import RESOLVER_REFUSED, CommandRefused
 from spectune.engines.simulated.engine import DEFAULT_PROFILE
 from spectune.engines.simulated.launch import SimulatedLaunch
@@ -115,9 +116,10 @@ def _lines(
             return lines
         lines.append("without this fault it would give:")
     waiting = f" ({why_waiting(launch, running, context_tokens)})" if running < concurrency else ""
+    graph = f"CUDA graph {'on' if prediction.graph_used else 'off'}"
     return [
         *lines,
-        f"{running} of {concurrency} requests running{waiting}, CUDA graph {'on' if prediction.graph_used else 'off'}",
+        f"{running} of {count(concurrency, 'request')} running{waiting}, {graph}",
         f"accept_length      {prediction.accept_length:.3f}",
         f"cycle_ms           {prediction.cycle_ms:.2f}",
         f"decode_speed       {prediction.decode_speed:.1f} tok/s",

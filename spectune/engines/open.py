@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
+from spectune.counts import count
 from spectune.engines import cpu_reference
 from spectune.engines.parts import Illegal
 from spectune.engines.sglang.adapter import MODEL_ARGUMENTS, SGLangEngine
@@ -24,6 +25,8 @@ from spectune.space import (
     ArgumentNames,
     EngineSection,
     SearchSpace,
+    SpaceProblems,
+    in_order,
     load_space,
     parse_document,
 )
@@ -96,6 +99,14 @@ def _refuse_open_loops(space: SearchSpace) -> None:
         raise InputProblems(problems)
 
 
+def lacking(space: SearchSpace, engine: SGLangEngine) -> list[Problem]:
+    """Return what this machine lacks for launching a space, with its lines: the engine, GPUs, folders of models."""
+    document = parse_document(space.text, space.path)
+    place = ("engine", "gpus" if engine.simulated else "python")
+    lacks = [document.problem(place, problem.message) for problem in engine.missing()]
+    return [*lacks, *missing_models(space, engine)]
+
+
 def missing_models(space: SearchSpace, engine: SGLangEngine) -> Iterator[Problem]:
     """Yield every model folder the space names that is not there, with its line."""
     document = parse_document(space.text, space.path)
@@ -136,12 +147,13 @@ def queueing(space: SearchSpace, engine: SGLangEngine) -> list[str]:
             continue
         if level.open_loop:
             notes.append(
-                f"level {level.name} may have {running} requests under way ({tokens} tokens each at {SLOWEST_BORNE:g} "
-                f"tok/s), but max-running-requests is {limit}: others wait, and their waiting is measured"
+                f"level {level.name} may have {count(running, 'request')} under way ({tokens} tokens each at "
+                f"{SLOWEST_BORNE:g} tok/s), but max-running-requests is {limit}: others wait, and their waiting "
+                "is measured"
             )
         else:
             notes.append(
-                f"level {level.name} keeps {running} requests in flight, but max-running-requests is {limit}: "
+                f"level {level.name} keeps {count(running, 'request')} in flight, but max-running-requests is {limit}: "
                 "the others wait, and their waiting is measured"
             )
     return notes
@@ -182,16 +194,28 @@ def load_checked_space(source: str, simulation: Simulation | None = None) -> Sea
         simulation: Run it on the simulated engine.
 
     Raises:
-        InputProblems: Everything that is wrong with the file.
+        SpaceProblems: Everything that is wrong with the file, but for its prompts and what its engine lacks here.
+        InputProblems: It is no YAML file.
     """
 
     def accepted(section: EngineSection | None) -> ArgumentNames:
         return accepted_arguments(options_of(section if simulation is None else None))
 
-    space = load_space(source, accepted)
+    found: tuple[Problem, ...] = ()
+    try:
+        space = load_space(source, accepted)
+    except SpaceProblems as error:
+        if error.rest is None:
+            raise
+        space, found = error.rest, error.problems
     if simulation is not None:
         space = space.with_engine(space.engine.simulated(simulation.profile, virtual=simulation.virtual))
-    space, notes = in_canonical_spelling(space)
+    try:
+        space, notes = in_canonical_spelling(space)
+    except InputProblems as error:
+        raise SpaceProblems(in_order([*found, *error.problems]), space) from None
+    if found:
+        raise SpaceProblems(found, space)
     for note in notes:
         _log_once(f"{space.path}: {note}")
     return space

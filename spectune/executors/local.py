@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
+from spectune.counts import count
 from spectune.errors import SpectuneError
 from spectune.executors.protocol import State, WorkerCommand, WorkerSeen
 from spectune.serving.guarded import GuardedTree
@@ -37,7 +38,7 @@ class LocalExecutor:
         """Ask all workers to leave, kill those that do not, and make sure that nothing is left."""
         ended = await asyncio.gather(*(tree.stop(GRACE_S) for tree in self._trees))
         if left := sum(teardown.left for teardown in ended):
-            raise SpectuneError(f"{left} processes of workers cannot be ended; see `ps -ef | grep spectune`")
+            raise SpectuneError(f"{count(left, 'process')} of workers cannot be ended; see `ps -ef | grep spectune`")
 
 
 def _seen(tree: GuardedTree) -> WorkerSeen:

@@ -80,12 +80,6 @@ def plain(value: Any) -> str:
     return str(value)
 
 
-def count(amount: int, noun: str) -> str:
-    """Return `1 launch`, `2 launches`."""
-    plural = f"{noun}es" if noun.endswith(("ch", "s")) else f"{noun}s"
-    return f"{amount} {noun if amount == 1 else plural}"
-
-
 def percent(change: float) -> str:
     """Return a relative change with its sign, such as `+1.2 %`."""
     return f"{100.0 * change:+.1f} %".replace("-", "−")

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from spectune.counts import count
 from spectune.search.records import TrialRecord
 from spectune.search.steps import Step
 from spectune.space import SearchSpace
@@ -47,7 +48,7 @@ def used_up(records: Sequence[TrialRecord], space: SearchSpace, running: Sequenc
     six has it until six. Launches that are being made count as if they were done.
     """
     if len(records) + len(running) >= most_launches(space):
-        return f"the budget of {space.budget.trials} launches is used up"
+        return f"the budget of {count(space.budget.trials or 0, 'launch')} is used up"
     limits = _times(records, space, running)
     if not records or not limits:
         return None
@@ -118,7 +119,7 @@ def _times(records: Sequence[TrialRecord], space: SearchSpace, running: Sequence
     if budget.gpu_hours is not None and gpus:
         hours, spent = budget.gpu_hours / gpus, spent_s(records)
         spent += pace_s(records) * len(running) if records else 0.0
-        words = f"{budget.gpu_hours:g} GPU-hours ({hours:.2g} h on {gpus} GPUs)"
+        words = f"{budget.gpu_hours:g} GPU-hours ({hours:.2g} h on {count(gpus, 'GPU')})"
         limits.append(_Time(hours * HOUR_S, spent, False, words))
     return limits
 

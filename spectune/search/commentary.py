@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
+from spectune.counts import count
 from spectune.search.beside import busy_remark
 from spectune.search.book import Standing
 from spectune.search.feed import PromptFeed
@@ -69,6 +70,7 @@ class Remarks:
     def __init__(self, watcher: Watcher, space: SearchSpace, records: Sequence[TrialRecord]) -> None:
         self._watcher, self._space = watcher, space
         self._known = {record.trial for record in records}
+        self._begun: set[int] = set()
         self._changes: set[str] = set()  # of the machine
         self._reused, self._too_long, self._beside, self._waiting = False, 0, False, ""
 
@@ -84,6 +86,20 @@ class Remarks:
         if not self._beside and (beside := busy_remark(record)) is not None:
             self._beside = True
             self._watcher.notes(beside)
+
+    def begun(self, running: Sequence[Step]) -> None:
+        """Say what others have begun."""
+        for step in running:
+            if step.trial not in self._begun:
+                self._begun.add(step.trial)
+                what = f"{self._space.label(step.candidate)} ({step.role})"
+                self._watcher.notes(f"[{step.trial}] begun on {step.place or 'another machine'}: {what}: {step.why}")
+
+    def under_way(self, running: Sequence[Step]) -> None:
+        """Say what others are at."""
+        if running:
+            under_way = " and ".join(f"[{step.trial}]" for step in running)
+            self._watcher.says(f"under way: {under_way}")
 
     def elsewhere(self, records: Sequence[TrialRecord]) -> None:
         """Say what came of launches that others made."""
@@ -111,4 +127,5 @@ class Remarks:
             )
         if feed.too_long > self._too_long:
             self._too_long = feed.too_long
-            self._watcher.notes(f"{feed.too_long} prompts are left out: with their answers they exceed the context")
+            left_out = count(feed.too_long, "prompt")
+            self._watcher.notes(f"left out, as with their answers they exceed the context: {left_out}")

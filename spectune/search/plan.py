@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from spectune.counts import count
 from spectune.search import baselines
 from spectune.search.budget import used_up
 from spectune.search.exclusions import excluded, learned
@@ -19,7 +20,7 @@ from spectune.search.proposals import Proposer
 from spectune.search.records import Status, TrialRecord
 from spectune.search.situation import Situation
 from spectune.search.steps import Role, Step
-from spectune.space import SearchSpace
+from spectune.space import Candidate, SearchSpace
 
 if TYPE_CHECKING:
     from spectune.search.guided.stopping import Outlook
@@ -135,10 +136,12 @@ def _failed_so_far(records: Sequence[TrialRecord]) -> list[TrialRecord]:
 
 
 def _check(now: Situation) -> Step | None:
-    """Return the launch that shows what this place's machine does, when it is due."""
+    """Return the launch that shows what this place's machine does, when it is due and no other worker here makes it."""
     if search_over(now):
         return None
     known = baselines.reference(now.records)
+    if known is not None and now.runs_here(known):
+        return None
     why = None if known is None else baselines.check(now.here, known, now.line.at(now.place))
     return None if known is None or why is None else now.step(Role.DRIFT, known, why)
 
@@ -175,11 +178,12 @@ def _exhausted(now: Situation) -> str:
     if not state.contenders:
         failed = _failed_so_far(now.records)
         causes = [exclusion.words for exclusion in learned(now.records)]
-        causes += [f"{len(failed)} launches failed, mostly: {_common_cause(failed)}"] if failed and not causes else []
+        if failed and not causes:
+            causes = [f"{count(len(failed), 'launch')} failed, mostly: {_common_cause(failed)}"]
         lead = "no candidate with speculation was measured, so there is nothing to compare"
         return f"{lead}: {'; '.join(causes)}" if causes else lead
     if state.settled:
-        return f"{state.rounds} rounds of relaunching the best of both branches settled which is faster"
+        return f"{count(state.rounds, 'round')} of relaunching the best of both branches settled which is faster"
     if state.needs > 1:
         return "what is left of the budget is too little for another pair of launches in one place"
     return "every legal candidate has been launched"
@@ -201,13 +205,15 @@ def _retry(now: Situation) -> Step | None:
 def _baseline(now: Situation) -> Step | Stop | None:
     """Return the launch without speculation that comes first: another one where the first of the file cannot run.
 
-    Places that begin at once all make it: each of them needs it anyway.
+    Places that begin at once all make it: each of them needs it anyway. So do workers of one place: later launches have
+    neighbours, so the measure of them must have had some too.
     """
     if any(one.role is Role.BASELINE and one.status is not Status.FAILED for one in now.records):
         return None
     failed = [record for record in now.records if record.role is Role.BASELINE]
     if not failed:
-        return now.step(Role.BASELINE, now.proposer.baseline(), "no speculation, the measure of everything else")
+        first = now.proposer.baseline()
+        return now.step(Role.BASELINE, first, _why_first(now, first))
     tried, ruled_out = {record.candidate for record in failed}, learned(failed)
     begun = [step.candidate for step in now.running if step.role is Role.BASELINE]
     others = (c for c in (*begun, *now.proposer.baselines()) if c not in tried and excluded(c, ruled_out) is None)
@@ -216,6 +222,14 @@ def _baseline(now: Situation) -> Step | Stop | None:
         cause = _common_cause(failed)
         return Stop(f"there is nothing to compare with: {cause}", float(len(failed)), answered=False)
     return now.step(Role.BASELINE, another, f"no speculation, since trial {failed[-1].trial} failed")
+
+
+def _why_first(now: Situation, first: Candidate) -> str:
+    why = "no speculation, the measure of everything else"
+    if now.runs_here(first):
+        beside = "as another worker here does: what comes later has a neighbour too, and two show how launches differ"
+        return f"{why}; {beside}"
+    return f"{why} in {now.place}" if any(step.candidate == first for step in now.running) else why
 
 
 def _is_its_own(record: TrialRecord) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from spectune.counts import count
 from spectune.search.budget import HOUR_S, left_s, most_launches, pace_s, spent_s
 from spectune.search.finalists import still_to_confirm
 from spectune.search.outcome import weigh
@@ -56,13 +57,18 @@ class Prospect:
     @property
     def words(self) -> str:
         """Return it as one line."""
-        most = f" (at most {self.most})" if self.most is not None and self.most > self.launches else ""
+        whole = f"{count(self.launches, 'launch')}, all that the budget allows"
+        launches = whole if self.launches == self.most else self._fewer
         gpus = f", {self.gpu_hours:.2g} GPU-hours" if self.gpu_hours else ""
         pays = "" if self.pays is None else f"; speculation pays with a chance of {self.pays:.0%}"
         time = f"{self.hours:.1f} hours" if self.hours >= 1.0 else f"{60.0 * self.hours:.0f} min"
-        launches = "1 launch" if self.launches == 1 else f"{self.launches} launches"
         whose = " of the simulated machine, in virtual time: seconds here" if self.virtual else ""
-        return f"about {launches}{most}, {time}{gpus}{whose}{pays}"
+        return f"{launches}, about {time}{gpus}{whose}{pays}"
+
+    @property
+    def _fewer(self) -> str:
+        most = "" if self.most is None else f" (the budget allows {self.most})"
+        return f"about {count(self.launches, 'launch')}{most}"
 
     def to_json(self) -> dict[str, Any]:
         """Return it for other programs."""
@@ -161,13 +167,13 @@ def _guessed_launch_s(space: SearchSpace) -> float:
 
 def _rests_on(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> str:
     if records:
-        return f"the {len(records)} launches so far"
+        return f"the {count(len(records), 'launch')} so far"
     cost = (
         f"a launch taken to need {_guessed_launch_s(space) / 60:.1f} min ({START_SHARE:.0%} of engine.startup_timeout, "
         "and level_time_limit for every level)"
     )
     if proposer.warm_start is not None:
         lent = proposer.warm_start
-        return f"the {len(lent.evidence)} launches of study {lent.study}; {cost}"
-    guess = f"; a search of up to {USUAL_SEARCH} launches; drafters and cycles as they mostly are"
+        return f"the {count(len(lent.evidence), 'launch')} of study {lent.study}; {cost}"
+    guess = f"; a search that is sure after {count(USUAL_SEARCH, 'launch')}; drafters and cycles as they mostly are"
     return f"guesses, since nothing was launched: {cost}{guess if proposer.sampler == GUIDED else ''}"

@@ -58,6 +58,10 @@ class Situation:
         """Whether another place makes a launch of one of these roles."""
         return any(step.role in roles for step in self.running)
 
+    def runs_here(self, candidate: Candidate) -> bool:
+        """Whether another worker of this place makes a launch of a candidate."""
+        return any(step.candidate == candidate and step.place == self.place for step in self.running)
+
     def step(self, role: Role, candidate: Candidate, why: str, look: int = 1) -> Step:
         """Return a launch in this place, with the lowest number that no other has: a gap is filled."""
         taken = {one.trial for one in (*self.launches, *self.interrupted)}

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from spectune.bench.prompt_sources import Workload
 from spectune.bench.prompt_stream import PromptStream
+from spectune.counts import count
 from spectune.engines.protocol import Engine, Occasion, Renderer
 from spectune.engines.simulated.engine import SimulatedEngine
 from spectune.machine import LOOK_S, CoreMeter, cores_in_use
@@ -181,7 +182,8 @@ async def _clear_machine(watcher: Watcher) -> None:
     ended = await asyncio.to_thread(end_leftovers)
     if ended:
         names = ", ".join(sorted({process.name for process in ended}))
-        watcher.notes(f"ended {len(ended)} processes of an engine that a spectune before this one left: {names}")
+        left = count(len(ended), "process")
+        watcher.notes(f"ended {left} of an engine that a spectune before this one left: {names}")
 
 
 async def _look_around(watcher: Watcher, meter: CoreMeter) -> None:

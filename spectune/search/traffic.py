@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 from spectune.bench.arrivals import Arrivals, ClosedLoop, Poisson, Trace
 from spectune.bench.client import Sampling
@@ -11,9 +12,9 @@ from spectune.bench.prompt_sources import MixPart, Workload, open_workload
 from spectune.bench.prompt_summary import Lengths, WorkloadSummary, characters, looked_at, summarize
 from spectune.bench.shared_prefix import SharedPrefix
 from spectune.engines.protocol import Renderer
-from spectune.errors import InputProblems, SpectuneError
+from spectune.errors import InputProblems, Problem, SpectuneError
 from spectune.search.feed import SEED, render
-from spectune.space import Level, SearchSpace, parse_document
+from spectune.space import Document, Level, SearchSpace, parse_document
 from spectune.space.metrics import PERCENTILES
 
 NO_TIMESTAMPS = (
@@ -34,20 +35,37 @@ def open_prompts(space: SearchSpace) -> Workload:
     """
     where = parse_document(space.text, space.path)
     section = space.workload
-    parts = [MixPart(source.prompts, source.share, source.turns) for source in section.prompts]
     shared = section.shared_prefix
+    prefix = None if shared is None else SharedPrefix(shared.characters, shared.share)
+    parts = [MixPart(source.prompts, source.share, source.turns) for source in section.prompts]
+    folder = space.path.parent
     try:
-        workload = open_workload(
-            parts, space.path.parent, None if shared is None else SharedPrefix(shared.characters, shared.share)
-        )
-    except InputProblems:
-        raise
+        workload = open_workload(parts, folder, prefix)
     except SpectuneError as error:
-        raise InputProblems([where.problem(("workload", "prompts"), str(error))]) from None
+        alone = [
+            _said(failure, where, index) for index, part in enumerate(parts) if (failure := _failure(part, folder))
+        ]
+        raise InputProblems([one for some in alone or [_said(error, where)] for one in some]) from None
     traces = [index for index, level in enumerate(section.levels) if level.trace is not None]
     if traces and workload.recorded_rate is None:
         raise InputProblems([where.problem(("workload", "levels", index), NO_TIMESTAMPS) for index in traces])
     return workload
+
+
+def _failure(part: MixPart, folder: Path) -> SpectuneError | None:
+    """Return what is wrong with one source of prompts, so that one bad file hides no other."""
+    try:
+        open_workload([part], folder)
+    except SpectuneError as error:
+        return error
+    return None
+
+
+def _said(error: SpectuneError, where: Document, source: int = 0) -> tuple[Problem, ...]:
+    """Return an error as problems; one without a line of its own stands where the space names the prompts."""
+    if isinstance(error, InputProblems):
+        return error.problems
+    return (where.problem(("workload", "prompts", source), str(error)),)
 
 
 def level_plan(space: SearchSpace, level: Level, workload: Workload, *, hang_s: float) -> LevelPlan:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spectune.analysis.pairs import LIKELY, MOST_PAIRS, pairs_to_decide
+from spectune.counts import count
 from spectune.search.budget import HOUR_S, kept_for_confirmation, kept_of, pace_s
 from spectune.search.confirmation import Confirmation
 from spectune.search.folder import StudyFolder
@@ -110,7 +111,7 @@ def remedy(records: Sequence[TrialRecord], evidence: Evidence, space: SearchSpac
         return Remedy(None, None, None, told)
     trials, hours = _budget(records, missing), 2 * missing * pace_s(records) / HOUR_S
     time = f"{hours:.1f} hours" if hours >= 1.0 else f"{max(1.0, 60.0 * hours):.0f} min"
-    more = f"{missing} more pair{'s' * (missing > 1)} ({2 * missing} launches, about {time})"
+    more = f"{count(missing, 'more pair')} ({2 * missing} launches, about {time})"
     told = f"{seen}; {more} would decide it with a chance of {LIKELY:.0%}: {_command(space, name, trials)}"
     return Remedy(missing, trials, hours, told)
 

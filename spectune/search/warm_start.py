@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from spectune.counts import count
 from spectune.engines.protocol import Engine
 from spectune.errors import SpectuneError
 from spectune.machine import quick_fingerprint
@@ -46,7 +47,7 @@ class WarmStart:
     @property
     def words(self) -> str:
         """Return it as a sentence without a full stop."""
-        return f"warm start from {len(self.evidence)} launches of study {self.study}: {self.why}"
+        return f"warm start from {count(len(self.evidence), 'launch')} of study {self.study}: {self.why}"
 
     def to_json(self) -> dict[str, Any]:
         """Return what `summary.json` says of it."""
@@ -116,7 +117,7 @@ def lend(lender: StudyFolder, space: SearchSpace, engine: Engine) -> WarmStart:
     found = [borrowed_from(record, theirs, space, discount, same_machine=same_machine) for record in records]
     evidence = tuple(item for item in found if item is not None)
     if not evidence:
-        raise SpectuneError(f"--warm-start {lender.name}: none of its {len(records)} launches says anything")
+        raise SpectuneError(f"--warm-start {lender.name}: none of its {count(len(records), 'launch')} says anything")
     return WarmStart(lender.name, why, evidence)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from spectune.counts import count
 from spectune.errors import SpectuneError
 from spectune.machine import Gpu, Gpus, read_gpus, visible
 from spectune.serving.gpu_groups import Group, choose
@@ -156,18 +157,18 @@ def take_group(gpus: Sequence[Gpu], count: int, study: str, folder: Path | None 
     )
 
 
-def _usable(shown: Group, count: int, variable: str | None) -> Group:
+def _usable(shown: Group, wanted: int, variable: str | None) -> Group:
     """Return the GPUs that work.
 
     Raises:
         SpectuneError: They are too few for a launch, whoever uses them.
     """
     usable = tuple(gpu for gpu in shown if gpu.problem is None)
-    if len(usable) >= count:
+    if len(usable) >= wanted:
         return usable
     seen = "this machine has" if variable is None else f"CUDA_VISIBLE_DEVICES={variable} shows"
     broken = "".join(f"; GPU {gpu.index}: {gpu.problem}" for gpu in shown if gpu.problem is not None)
-    raise SpectuneError(f"engine.gpus asks for {count} GPUs, but {seen} {len(usable)} that work{broken}")
+    raise SpectuneError(f"engine.gpus asks for {count(wanted, 'GPU')}, but {seen} {len(usable)} that work{broken}")
 
 
 def _in_the_way(use: InUse, patience_s: float) -> InTheWay:

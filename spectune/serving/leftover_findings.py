@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import Collection, Iterator, Sequence
 
+from spectune.counts import count
 from spectune.machine import Finding
 from spectune.serving.leftovers import EngineProcess, Leftovers, PortHolder
 from spectune.serving.ports import FIRST_PORT, LAST_PORT, block_of, blocks
@@ -50,7 +51,8 @@ def _processes(processes: Sequence[EngineProcess], on_gpus: Collection[int]) -> 
         yield Finding(
             "leftover-engine",
             "fatal" if holding else "warning",
-            f"{len(found)} processes of an engine without an owner: {names} (pid {pids.replace(' ', ', ')}); {whose}",
+            f"{count(len(found), 'process')} of an engine without an owner: {names} (pid {', '.join(pids.split())}); "
+            f"{whose}",
             "they keep GPU memory, ports and processor time, and every figure measured beside them is wrong",
             f"kill {pids}; sleep 10; kill -9 {pids}",
         )

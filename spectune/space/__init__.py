@@ -9,7 +9,7 @@ from spectune.space.engine_section import RUNTIMES, EngineSection
 from spectune.space.goals import Budget, Constraint, Objective, Targets
 from spectune.space.labels import drafter_name
 from spectune.space.levels import SLOWEST_BORNE, Level
-from spectune.space.loading import load_space, parse_space
+from spectune.space.loading import SpaceProblems, in_order, load_space, parse_space
 from spectune.space.locating import find_space_file, shipped_folder, shipped_spaces
 from spectune.space.metrics import METRICS, Direction, Metric
 from spectune.space.names import (
@@ -61,6 +61,7 @@ __all__ = [
     "SearchSpace",
     "SharedPrefix",
     "SpaceFile",
+    "SpaceProblems",
     "Targets",
     "Test",
     "Value",
@@ -70,6 +71,7 @@ __all__ = [
     "drafter_name",
     "find_space_file",
     "format_duration",
+    "in_order",
     "is_speculative",
     "load_space",
     "parse_condition",

@@ -22,6 +22,7 @@ from spectune.space.names import (
     is_environment,
     is_speculative,
 )
+from spectune.space.sections import dropped
 from spectune.space.workload import RANDOM_PROMPTS, Workload
 from spectune.withheld import secret_name, secret_value
 
@@ -36,7 +37,7 @@ def crosscheck(
     Args:
         document: For lines.
         data: The file's plain data.
-        workload: The workload section if it is valid by itself.
+        workload: The workload section without its wrong entries.
     """
     plain, search = _mapping(data, "engine"), _mapping(data, "search")
     args, env = _mapping(plain, "args"), _mapping(plain, "env")
@@ -49,8 +50,9 @@ def crosscheck(
     for path, section in ((("engine", "args"), args), (("engine", "env"), env), (("search",), search)):
         yield from _credentials(document, path, section)
     if workload is not None:
-        yield from _levels(document, data, workload.level_names)
-        yield from _open_loops(document, data, workload)
+        if "levels" not in dropped(workload, data.get("workload")):
+            yield from _levels(document, data, workload.level_names)
+            yield from _open_loops(document, data, workload)
         yield from _random_prompts(document, search, workload)
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
-from spectune.errors import InputProblems
+from spectune.errors import InputProblems, Problem
 from spectune.space.arguments import KnownArguments, argument_problems
 from spectune.space.crosschecks import crosscheck
 from spectune.space.document import Document, KeyPath, parse_document, read_document
@@ -18,12 +18,27 @@ from spectune.space.engine_section import EngineSection
 from spectune.space.entries import read_conditions, read_parameters
 from spectune.space.locating import find_space_file
 from spectune.space.names import is_environment
-from spectune.space.schema import SpaceFile, default_objectives
+from spectune.space.parameters import Parameter
+from spectune.space.schema import SCHEMA, SpaceFile, default_objectives
+from spectune.space.sections import dropped, sound
 from spectune.space.space import SearchSpace
 from spectune.space.translation import translate
 from spectune.space.workload import Workload
 
-_Model = TypeVar("_Model", bound=BaseModel)
+_LAUNCHED_BY = frozenset(("kind", "python", "runtime", "profile", "virtual", "gpus"))
+
+
+class SpaceProblems(InputProblems):
+    """Everything that is wrong with a file, and what is left of it.
+
+    Attributes:
+        rest: The file without its wrong entries, so that what else can be told of it need not wait until they are
+            mended: its prompts and models. None where even its engine is not known.
+    """
+
+    def __init__(self, problems: Iterable[Problem], rest: SearchSpace | None) -> None:
+        super().__init__(problems)
+        self.rest = rest
 
 
 def load_space(source: str | Path, known_arguments: KnownArguments | None = None) -> SearchSpace:
@@ -37,7 +52,8 @@ def load_space(source: str | Path, known_arguments: KnownArguments | None = None
 
     Raises:
         SpectuneError: There is no such file.
-        InputProblems: Everything that is wrong with it, in the order of its lines.
+        SpaceProblems: Everything that is wrong with it, in the order of its lines.
+        InputProblems: It is no YAML file.
     """
     document = read_document(find_space_file(source))
     return _build(document, known_arguments)
@@ -47,7 +63,8 @@ def parse_space(text: str, file: Path, known_arguments: KnownArguments | None = 
     """Does what `load_space` does with text that stands, or is to be reported as standing, in `file`.
 
     Raises:
-        InputProblems: Everything that is wrong with it.
+        SpaceProblems: Everything that is wrong with it.
+        InputProblems: It is no YAML.
     """
     return _build(parse_document(text, file), known_arguments)
 
@@ -60,26 +77,37 @@ def _build(document: Document, known_arguments: KnownArguments | None) -> Search
         file = SpaceFile.model_validate(data)
     except ValidationError as error:
         problems += translate(error, SpaceFile, document)
-    engine = _alone(EngineSection, data.get("engine"))
-    workload = _alone(Workload, data.get("workload", {}))
+    engine, workload = sound(EngineSection, data.get("engine")), sound(Workload, data.get("workload", {}))
+    if engine is not None and dropped(engine, data.get("engine")) & _LAUNCHED_BY:
+        engine = None
     problems += crosscheck(document, data, workload)
     parameters, bad_parameters = read_parameters(document, data)
     forbid, bad_conditions = read_conditions(document, data, parameters)
     problems += bad_parameters + bad_conditions
     problems += argument_problems(document, data, parameters, engine, known_arguments)
     if problems:
-        raise InputProblems(sorted(dict.fromkeys(problems), key=lambda problem: problem.line or 0))
+        rest = None if engine is None else _rest(document, engine, workload, parameters)
+        raise SpaceProblems(in_order(problems), rest)
     assert file is not None, "a file without problems is valid"
     if not file.objectives:
         file = file.model_copy(update={"objectives": default_objectives(file.workload)})
     return SearchSpace(document.file, document.text, file, MappingProxyType(parameters), forbid)
 
 
-def _alone(model: type[_Model], raw: object) -> _Model | None:
-    try:
-        return model.model_validate(raw)
-    except ValidationError:
-        return None
+def in_order(problems: Iterable[Problem]) -> list[Problem]:
+    """Returns problems of one file by their lines, each once; those without a line, and of other files, come last."""
+    told = list(dict.fromkeys(problems))
+    where = told[0].file if told else None
+    return sorted(told, key=lambda one: (one.file != where, one.line is None, one.line or 0))
+
+
+def _rest(
+    document: Document, engine: EngineSection, workload: Workload | None, parameters: Mapping[str, Parameter]
+) -> SearchSpace:
+    if workload is None or "prompts" in dropped(workload, document.data.get("workload")):
+        workload = Workload()  # a level may rest on the timestamps of prompts
+    file = SpaceFile(schema_version=SCHEMA, name="rest", engine=engine, search={"none": True}, workload=workload)
+    return SearchSpace(document.file, document.text, file, MappingProxyType(dict(parameters)))
 
 
 def _prepared(document: Document) -> dict[str, Any]:

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, PlainValidator, Strict
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    Strict,
+    ValidationError,
+)
 
 from spectune.space.values import Value, canonical
 
@@ -13,6 +22,30 @@ class Section(BaseModel):
     """A mapping of the file: frozen, and every key it does not know is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, allow_inf_nan=False, strict=False)
+
+
+_Section = TypeVar("_Section", bound=Section)
+
+
+def sound(model: type[_Section], raw: object) -> _Section | None:
+    """Returns a section without its wrong entries, so that they hide no other's problems; None where nothing is left.
+
+    Args:
+        model: What the section is to be.
+        raw: The section as it stands in the file.
+    """
+    try:
+        return model.model_validate(raw)
+    except ValidationError as error:
+        wrong = {details["loc"][0] for details in error.errors() if details["loc"]}
+        if not isinstance(raw, dict) or not wrong & raw.keys():
+            return None
+        return sound(model, {key: value for key, value in raw.items() if key not in wrong})
+
+
+def dropped(section: Section, raw: object) -> set[str]:
+    """Returns the entries of the file that `sound` left out of a section."""
+    return {str(key) for key in raw} - section.model_fields_set if isinstance(raw, dict) else set()
 
 
 def _listed(raw: object) -> object:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from spectune.analysis.break_even import break_even
 from spectune.analysis.diagnosis.case import Action, Case, Cause, Cost
+from spectune.counts import count
 
 FULL = 0.95
 MUCH_CACHED = 0.5
@@ -36,8 +37,8 @@ def queueing(case: Case) -> Iterator[Cause]:
         return
     offered = running.most_running + running.most_queued
     evidence = (
-        f"up to {running.most_queued} requests waited while {running.most_running} ran, as many as this launch lets "
-        "run: the time to the first token grows, the time per token looks better than it is"
+        f"up to {count(running.most_queued, 'request')} waited while {running.most_running} ran, as many as this "
+        "launch lets run: the time to the first token grows, the time per token looks better than it is"
     )
     if running.running_lowered:
         evidence += f" (SGLang: “{running.running_lowered}”)"
@@ -72,7 +73,7 @@ def memory_full(case: Case) -> Iterator[Cause]:
         return
     parts = []
     if running.retractions:
-        parts.append(f"{running.retractions} requests were thrown out of the KV cache and computed again")
+        parts.append(f"{count(running.retractions, 'time')} a request was thrown out of the KV cache and begun again")
     if running.peak_usage is not None:
         parts.append(f"up to {running.peak_usage:.0%} of the KV cache was in use")
     action = Action(

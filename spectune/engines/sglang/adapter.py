@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from spectune.counts import count
 from spectune.engines.parts import Assignment, Illegal, Part, joined
 from spectune.engines.protocol import Effective, EngineSoftware, LaunchCommand, Mismatch, Occasion, Renderer
 from spectune.engines.served import Served
@@ -105,7 +106,7 @@ class SGLangEngine:
                 Problem(f"{self.interpreter.python} has no sglang; install it there or name another engine.python")
             )
         if self.cuda and (found := count_gpus()) < self.gpus:
-            seen = f"engine.gpus asks for {self.gpus} GPUs, but this machine shows {found}"
+            seen = f"engine.gpus asks for {count(self.gpus, 'GPU')}, but this machine shows {found}"
             problems.append(Problem(f"{seen}; run it where they are, or lower engine.gpus"))
         if (beyond := self._beyond_gpus({})) is not None:
             problems.append(Problem(f"{beyond.reason}; raise engine.gpus"))

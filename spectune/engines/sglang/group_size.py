@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from spectune.counts import count
 from spectune.engines.parts import Assignment, Illegal
 from spectune.engines.sglang.model_config import Model
 from spectune.engines.sglang.rules.sizes import gpus_each
@@ -26,4 +27,4 @@ def beyond_gpus(fixed: Mapping[str, Any], values: Assignment, gpus: int) -> Ille
     takes = gpus_each(State({**fixed, **values}, model=Model.unknown()))
     if takes <= gpus:
         return None
-    return Illegal("gpus", f"it takes {takes} GPUs of a machine, but a launch is shown {gpus} (engine.gpus)")
+    return Illegal("gpus", f"it takes {count(takes, 'GPU')} of a machine, but a launch is shown {gpus} (engine.gpus)")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from spectune.counts import count
 from spectune.engines.protocol import EngineSoftware, LaunchCommand, Occasion
 from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.engines.sglang.interpreter import Interpreter
@@ -78,7 +79,8 @@ class SimulatedEngine(SGLangEngine):
         there = self.profile.file.gpu.count
         if self.gpus <= there:
             return []
-        return [Problem(f"engine.gpus asks for {self.gpus} GPUs, but the profile {self.profile.name} has {there}")]
+        asked = f"engine.gpus asks for {count(self.gpus, 'GPU')}"
+        return [Problem(f"{asked}, but the profile {self.profile.name} has {there}")]
 
     def software(self) -> EngineSoftware:
         """Return nothing: the profile stands for the software too."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property, lru_cache
 
+from spectune.counts import count
 from spectune.engines.simulated import acceptance, cost_model, memory
 from spectune.engines.simulated.faults import Failure, FaultPlan
 from spectune.engines.simulated.forced_acceptance import forced_survival
@@ -129,11 +130,11 @@ class SimulatedLaunch:
 
     def unlike_profile(self) -> list[str]:
         """Return what the figures stand for where the launch asks for fewer GPUs than the profile describes."""
-        ranks, count = self.setup.ranks, self.profile.file.gpu.count
-        if ranks >= count:
+        ranks, there = self.setup.ranks, self.profile.file.gpu.count
+        if ranks >= there:
             return []
-        asked = f"{ranks} GPU" if ranks == 1 else f"{ranks} GPUs"
-        return [f"the launch asks for {asked}, but memory and speed are those of all {count} GPUs of the profile"]
+        asked = f"the launch asks for {count(ranks, 'GPU')}"
+        return [f"{asked}, but memory and speed are those of all {there} GPUs of the profile"]
 
     def fault(self, kind: Kind, request: int) -> Fault | None:
         """Return the fault of a kind that is in force for a request, by its number within the launch."""

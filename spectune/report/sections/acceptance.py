@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from spectune.analysis.measurement import LevelMeasurement
 from spectune.analysis.strata import Stratum, strata, worst_in_words
+from spectune.counts import count
 from spectune.report.material import Material, Row
 from spectune.report.plots import Axis, Dot, Key, Plot, RowName, Rows, Scale, Segment, path, span
 from spectune.report.sections.section import Section
 from spectune.report.sections.trade_off import highlighted, name_of
-from spectune.report.wording import NOTHING, close_interval, count, length
+from spectune.report.wording import NOTHING, close_interval, length
 
 MOST_CURVES = 8
 

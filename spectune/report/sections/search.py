@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from spectune.counts import count
 from spectune.export.header import one_line
 from spectune.report.material import Material
 from spectune.report.plots import Plot
 from spectune.report.sections.section import Section
 from spectune.report.sections.timeline import PHASES, timeline
-from spectune.report.wording import count, duration, number
+from spectune.report.wording import duration, number
 from spectune.space import text_of
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from spectune.counts import several
 from spectune.report import wording
 from spectune.report.material import Material
 from spectune.report.sections.section import Section
@@ -65,7 +66,7 @@ def _tiles(material: Material) -> Iterator[Tile]:
     failed = sum(trial["status"] == "failed" for trial in trials)
     suspect = sum(trial["status"] == "suspect" for trial in trials)
     yield Tile(
-        str(len(trials)), "launch" if len(trials) == 1 else "launches", f"{failed} failed, {suspect} suspect"
+        str(len(trials)), "launch" if len(trials) == 1 else several("launch"), f"{failed} failed, {suspect} suspect"
     )  # fmt: skip
     effect = material.told["detectable_effect"]
     if effect is not None:

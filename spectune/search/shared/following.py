@@ -59,6 +59,7 @@ class Following:
         if (stop := self._stop(standing, everywhere=True)) is not None:
             return Ended(standing.records, stop)
         try:
+            self._watcher.says("starting the workers")
             await executor.start(command, count, self._folder.root / WORKERS)
             return await self._follow(executor, standing, gauge)
         except asyncio.CancelledError:
@@ -78,6 +79,7 @@ class Following:
                 standing, since = now, time.monotonic()
                 gauge.goes_on(standing)
                 remarks.elsewhere(standing.records)
+                remarks.begun(standing.running)
                 stop = self._stop(standing, everywhere=True)
             elif stop is None and all(worker.state.ended for worker in seen):
                 stop = self._stop(standing, everywhere=False)
@@ -86,6 +88,7 @@ class Following:
             leaving = any(worker.state is State.RUNNING for worker in seen)
             if stop is not None and (not leaving or time.monotonic() - since > LEAVE_S):
                 return Ended(standing.records, stop)
+            remarks.under_way(standing.running)
             await asyncio.sleep(LOOK_S)
 
     def _stop(self, standing: Standing, *, everywhere: bool) -> Stop | None:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from spectune.engines.sglang.versions.spellings import canonical_arguments, canonical_name, canonical_value
 from spectune.errors import InputProblems, Problem
-from spectune.space import Condition, IntegerRange, Parameter, SearchSpace, Test, Value
+from spectune.space import Condition, IntegerRange, Parameter, SearchSpace, Test, Value, parse_document
 
 
 def in_canonical_spelling(space: SearchSpace) -> tuple[SearchSpace, tuple[str, ...]]:
@@ -20,14 +20,15 @@ def in_canonical_spelling(space: SearchSpace) -> tuple[SearchSpace, tuple[str, .
         InputProblems: Two spellings of the same option.
     """
     fixed = canonical_arguments(space.engine.args)
-    problems = [Problem(message, space.path) for message in fixed.problems]
+    line = parse_document(space.text, space.path).line_of(("engine", "args"))
+    problems = [Problem(message, space.path, line) for message in fixed.problems]
     args = dict(fixed.arguments)
     notes = list(fixed.notes)
     parameters: dict[str, Parameter] = {}
     groups = space.engine.args.get("enable-dp-attention") is True  # then dp-size counts groups of attention
     for written, parameter in space.parameters.items():
         name = "attn-dp-size" if groups and written == "dp-size" else _name(written)
-        if name in parameters or name in args:
+        if name in parameters or (name in args and written not in space.engine.args):  # the same name: said elsewhere
             problems.append(Problem(f"{written} and {name} are the same option; keep one", space.path, parameter.line))
         if name != written:
             notes.append(f"{written} is called {name} today")
