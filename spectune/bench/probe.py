@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -52,7 +52,14 @@ class Probe:
         return self.decoded / self.seconds if self.seconds > 0 and self.decoded > 0 else None
 
 
-async def probe(base_url: str, headers: Mapping[str, str], texts: Sequence[str], *, output_tokens: int) -> Probe:
+async def probe(
+    base_url: str,
+    headers: Mapping[str, str],
+    texts: Sequence[str],
+    *,
+    output_tokens: int,
+    told: Callable[[int], None] = lambda _: None,
+) -> Probe:
     """Send the texts to `/generate`, one after the other, greedily.
 
     Args:
@@ -60,13 +67,14 @@ async def probe(base_url: str, headers: Mapping[str, str], texts: Sequence[str],
         headers: Of every request, such as an authorization.
         texts: Prompts as plain text; no chat template is applied.
         output_tokens: Tokens of each at most.
+        told: Told how many have been answered, after each.
 
     Raises:
         ProbeFailedError: At the first request that fails.
     """
     total = Probe(0, 0, 0.0, 0, 0, 0, 0, 0)
     async with aiohttp.ClientSession(headers=dict(headers), timeout=_PATIENCE, trust_env=False) as session:
-        for text in texts:
+        for done, text in enumerate(texts, 1):
             body = {
                 "text": text,
                 "sampling_params": {"temperature": 0, "max_new_tokens": output_tokens},
@@ -77,6 +85,7 @@ async def probe(base_url: str, headers: Mapping[str, str], texts: Sequence[str],
             except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
                 raise ProbeFailedError(f"{type(error).__name__}: {error}") from error
             total = Probe(*(sofar + new for sofar, new in zip(astuple(total), astuple(one), strict=True)))
+            told(done)
     return total
 
 

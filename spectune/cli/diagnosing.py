@@ -17,7 +17,7 @@ from spectune.bench.prompt_sources import open_workload
 from spectune.bench.prompt_stream import PromptStream
 from spectune.cli.diagnosis_table import print_diagnosis
 from spectune.cli.known_server import known_from_answers, known_from_log
-from spectune.cli.terminal import PROGRESS, print_json
+from spectune.cli.terminal import PROGRESS, TimeLeft, print_json
 from spectune.engines.sglang.log_signatures import SIGNATURES
 from spectune.engines.sglang.printable import printable_json
 from spectune.engines.sglang.server_answers import ask_server, authorization, base_url_of
@@ -101,8 +101,9 @@ async def _probe(base_url: str, key: str | None) -> Probe:
     )
     prompts = PromptStream(open_workload("builtin:mixed"), seed=PROBE_SEED).take(PROMPTS)
     texts = ["\n".join(prompt.content) for prompt in prompts]
+    told = TimeLeft(len(texts), "prompts answered")
     try:
-        return await probe(base_url, authorization(key), texts, output_tokens=OUTPUT_TOKENS)
+        return await probe(base_url, authorization(key), texts, output_tokens=OUTPUT_TOKENS, told=told)
     except ProbeFailedError as error:
         raise SpectuneError(f"{base_url}: a probe failed: {error}") from error
 

@@ -2,18 +2,44 @@
 
 from __future__ import annotations
 
+import difflib
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from spectune import __version__
 
 # What follows is another program's command line.
 ANOTHERS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
+ALIKE = 0.75  # how much of two options' names has to agree for one to be a slip for the other
+
+
+class Commands(TyperGroup):
+    """Suggests for an option that does not exist only what may well be meant, not what shares a few letters with it."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            written, near = getattr(error, "option_name", None), getattr(error, "possibilities", None)
+            if isinstance(written, str) and near:
+                near[:] = [one for one in near if alike(written, one)]
+            raise
+
+
+def alike(written: str, option: str) -> bool:
+    """Whether an option may be meant by what was written."""
+    one, other = (name.lstrip("-").lower() for name in (written, option))
+    return difflib.SequenceMatcher(None, one, other).ratio() >= ALIKE
+
+
 app = typer.Typer(
     name="spectune",
+    cls=Commands,
     help="Find the fastest SGLang launch configuration, with or without speculative decoding, by launching the real "
     "engine and measuring it.",
     no_args_is_help=True,

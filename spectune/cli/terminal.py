@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import threading
+import time
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from spectune.engines.sglang.printable import printable
 from spectune.files import json_bytes
 
 SLOW_S = 1.0  # seconds without a word after which people wonder
+EVERY_S = 2.0  # between two words on how far something is
 UNBOUNDED = 1_000_000  # characters; a pipe has no width, and whoever reads it breaks lines as they like
 
 
@@ -78,6 +80,24 @@ def busy(note: str) -> Iterator[None]:
     else:
         PROGRESS.print(note, markup=False)
         yield
+
+
+class TimeLeft:
+    """Prints how much of several alike things is done and how long the rest may take, now and then."""
+
+    def __init__(self, total: int, what: str, every_s: float = EVERY_S) -> None:
+        """Begin now; `what` is what is done of them, as in `prompts answered`."""
+        self._total, self._what, self._every_s = total, what, every_s
+        self._began = self._last = time.monotonic()
+
+    def __call__(self, done: int) -> None:
+        """Take it that so many are done."""
+        now = time.monotonic()
+        if done >= self._total or now - self._last < self._every_s:
+            return
+        self._last = now
+        left_s = (now - self._began) / done * (self._total - done)
+        PROGRESS.print(f"{done} of {self._total} {self._what}, about {clock(left_s)} left", markup=False)
 
 
 def print_json(value: Any) -> None:

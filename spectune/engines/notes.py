@@ -43,9 +43,11 @@ def greedy_verify(space: SearchSpace, engine: SGLangEngine) -> list[str]:
 def unknown_algorithms(space: SearchSpace) -> list[str]:
     """Return the algorithms that are none of SGLang's own; a plugin may have registered them."""
     parameter = space.parameters.get(ALGORITHM)
-    names = [str(value) for value in (parameter.values if parameter is not None else ())]
+    if parameter is None:
+        return []
+    place = f"{space.path}:{parameter.line}"
     return [
-        f"SGLang itself has no {ALGORITHM} {name}: a plugin has to register it"
-        for name in names
+        f"{place}: SGLang itself has no {ALGORITHM} {name}: a plugin has to register it"
+        for name in map(str, parameter.values)
         if name.upper() not in {*ALGORITHMS, NO_SPECULATION.upper()}
     ]

@@ -13,7 +13,7 @@ from spectune.search.bulk_trials import insert_trials
 from spectune.search.guided.evidence import Evidence, evidence_from
 from spectune.search.records import TrialRecord
 from spectune.search.steps import Step
-from spectune.search.storage_errors import reason
+from spectune.search.storage_errors import blocked, reason
 from spectune.search.values import (
     attributes,
     directions,
@@ -91,8 +91,9 @@ class Ledger:
         try:
             yield
         except Exception as error:
+            cause = blocked(self._file) or reason(error)
             raise SpectuneError(
-                f"cannot write {self._file}: {reason(error)}; finished launches are kept: mend this and search again"
+                f"cannot write {self._file}: {cause}; finished launches are kept: mend this and search again"
             ) from error
 
     def _up_to_date(self, records: Sequence[TrialRecord]) -> Study | None:

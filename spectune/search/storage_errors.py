@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 _PASSING = {"OperationalError", "InterfaceError", "TimeoutError", "DisconnectionError"}
 """Names of SQLAlchemy's errors that may be over when the database is back."""
 _LASTING = ("readonly", "read-only")
@@ -19,6 +21,17 @@ def reason(error: BaseException) -> str:
     """Return the first line of what the driver itself said, whatever it was wrapped in."""
     cause = getattr(error.__cause__ or error, "orig", None) or error.__cause__ or error
     return (str(cause).splitlines() or [type(cause).__name__])[0]
+
+
+def blocked(file: Path | None) -> str:
+    """Return what stands in the way of an SQLite database, and the way out; empty where nothing is seen."""
+    if file is None:
+        return ""
+    if file.is_dir():
+        return f"{file} is a folder where a file has to be: move it away, or name another file"
+    if not file.parent.is_dir():
+        return f"there is no folder {file.parent}: make it, or name another file"
+    return ""
 
 
 def is_passing(error: BaseException) -> bool:

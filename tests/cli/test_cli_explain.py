@@ -199,11 +199,13 @@ def test_a_downloaded_hub_model_is_found(models: Path) -> None:
     assert "got -1" in found(asked("sglang serve org/name", models), "model-config").message
     assert "got -2" in found(asked("sglang serve org/name --revision bbb", models), "model-config").message
     assert found(asked("sglang serve org/other", models), "model-unknown").severity == "warning"
+    old = found(asked("sglang serve gpt2", models), "model-unknown").message
+    assert old == "--model-path gpt2 is neither a folder here nor in the hub's cache: its config.json was not seen"
     assert found(asked("sglang serve ./missing", models), "model-unknown").severity == "warning"
     there = found(asked("docker run img sglang serve /models/x", models), "model-unknown")
     assert "is a path of the container" in there.message
     there = found(asked("docker run img sglang serve org/other", models), "model-unknown")
-    assert "is not on this machine" in there.message
+    assert "neither a folder here nor in the hub's cache" in there.message
 
 
 def test_a_hub_model_is_said_first_not_to_have_been_seen(models: Path) -> None:

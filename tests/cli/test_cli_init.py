@@ -217,3 +217,17 @@ def test_what_is_printed_can_be_pasted(tmp_path: Path) -> None:
         "--model", TARGET, "--runtime", "cpu-reference", "-o", os.fsdecode(b"\xff.yaml"), "--json", cwd=tmp_path
     )
     assert json.loads(told.stdout)["path"] == r"\udcff.yaml"
+
+
+def test_a_drafter_that_reaches_less_far_than_the_target_sets_the_context_length(tmp_path: Path) -> None:
+    short = tmp_path / "short"
+    shutil.copytree(STRONG, short)
+    config = json.loads((short / "config.json").read_text())
+    (short / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 512}))
+    done = init("--model", TARGET, "--drafter", str(short), "--drafter", STRONG, "--gpu", "h200", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    space = load_checked_space(str(tmp_path / "target.yaml"))
+    assert space.engine.args["context-length"] == 512
+    assert space.parameters[DRAFTER].values == (str(short), STRONG)
+    assert "for longer requests leave out the drafters" in (tmp_path / "target.yaml").read_text()
+    assert spectune("search", "target.yaml", "--dry-run", cwd=tmp_path).returncode == 0

@@ -16,11 +16,12 @@ from spectune.search.prospect import Progress
         (4, 3.0, 0.0, "about 3 s left"),
         (4, 3.0, 9.0, "this launch takes longer than those before"),
         (9, 3.0, 9.0, "nearly done"),
+        (10, 0.0, 9.0, ""),
     ],
 )
 def test_only_the_last_launch_is_nearly_done(done: int, left_s: float, since_s: float, words: str) -> None:
     progress = Progress(done=done, planned=10, spent_s=60.0, left_s=left_s)
-    assert left_words(progress, since_s) == f"{done} of 10 launches done, {words}"
+    assert left_words(progress, since_s) == ", ".join(filter(None, [f"{done} of 10 launches done", words]))
 
 
 def test_a_study_that_launches_nothing_more_says_why() -> None:

@@ -8,10 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from forked import spectune
 from rich.table import Table
 from rich.text import Text
 
-from spectune.cli.terminal import OUT
+from spectune.cli.terminal import OUT, TimeLeft
 
 SPECTUNE = str(Path(sys.executable).with_name("spectune"))
 HOSTILE = "a\x1b]0;title\x07b\u202ec\x9b31md\tτ\u202f3"
@@ -50,3 +51,24 @@ def test_a_pipe_gets_lines_that_are_not_broken(capsys: pytest.CaptureFixture[str
     assert plain == words
     assert words in row
     assert len(row.rstrip()) < 2 * len(words)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("--nope", ""), ("--jsn", "--json"), ("--trial", "--trials"), ("--dryrun", "--dry-run"), ("--slrum", "--slurm")],
+)
+def test_only_an_option_that_may_be_meant_is_suggested(tmp_path: Path, written: str, meant: str) -> None:
+    done = spectune("search", written, cwd=tmp_path)
+    assert done.returncode == 2
+    said = f"No such option: {written}" + (f" (Possible options: {meant})" if meant else "")
+    assert done.stderr.splitlines()[-1] == f"Error: {said}"
+
+
+def test_how_long_the_rest_may_take_is_said_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
+    told = TimeLeft(4, "prompts answered", every_s=0.0)
+    for done in range(1, 5):
+        told(done)
+    said = capsys.readouterr().err.splitlines()
+    assert [line.partition(",")[0] for line in said] == [f"{done} of 4 prompts answered" for done in (1, 2, 3)]
+    TimeLeft(4, "prompts answered", every_s=60.0)(1)
+    assert capsys.readouterr().err == ""

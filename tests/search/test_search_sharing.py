@@ -53,6 +53,33 @@ def test_places_that_begin_at_once_all_launch_the_reference() -> None:
     assert (second.role, second.candidate, second.trial) == (Role.BASELINE, first.candidate, first.trial + 1)
 
 
+def test_workers_of_one_place_that_begin_at_once_all_launch_the_reference_and_say_why() -> None:
+    at = longer(20)
+    first = next_step([], [], at, in_order(at), place="a")
+    assert isinstance(first, Step)
+    assert first.why == "no speculation, the measure of everything else"
+    beside, elsewhere = (next_step([], [], at, in_order(at), running=[first], place=place) for place in "ab")
+    assert isinstance(beside, Step)
+    assert isinstance(elsewhere, Step)
+    assert (beside.role, beside.candidate, beside.trial) == (Role.BASELINE, first.candidate, 1)
+    assert beside.why == (
+        "no speculation, the measure of everything else; as another worker here does: what comes later has a "
+        "neighbour too, and two show how launches differ"
+    )
+    assert elsewhere.why == "no speculation, the measure of everything else in b"
+
+
+def test_workers_of_one_place_check_the_reference_once() -> None:
+    at = longer(40)
+    records = [record(n, candidate, place="a") for n, candidate in enumerate([baseline(), *[chain(2)] * 6])]
+    due = next_step(records, [], at, in_order(at), place="a")
+    assert isinstance(due, Step)
+    assert due.role is Role.DRIFT
+    beside = next_step(records, [], at, in_order(at), running=[due], place="a")
+    assert isinstance(beside, Step)
+    assert beside.role is Role.SEARCH
+
+
 def test_a_place_that_joins_later_launches_the_reference_before_anything_else() -> None:
     at = longer(20)
     records = [record(n, candidate, place="a") for n, candidate in enumerate([baseline(), chain(3)])]

@@ -59,8 +59,12 @@ def test_a_database_that_does_not_listen_is_said_without_the_password() -> None:
 
 
 def test_a_file_that_cannot_be_made(tmp_path: Path) -> None:
-    with pytest.raises(SpectuneError, match="unable to open database file"):
+    with pytest.raises(SpectuneError, match=r"there is no folder /.*/none: make it, or name another file"):
         open_storage(Address.of(f"sqlite:///{tmp_path}/none/shared.db"))
+    (tmp_path / "folder.db").mkdir()
+    for begins in (True, False):
+        with pytest.raises(SpectuneError, match=r"folder\.db is a folder where a file has to be: move it away"):
+            open_storage(Address.of(f"sqlite:///{tmp_path}/folder.db"), begins=begins)
 
 
 def test_an_option_that_nothing_understands(tmp_path: Path) -> None:

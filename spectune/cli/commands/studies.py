@@ -13,7 +13,7 @@ from spectune.cli.program import JsonFlag, StudyArgument, app
 @app.command()
 def studies(json_output: JsonFlag = False) -> None:
     """List the studies in ./studies."""
-    from spectune.cli.answering import list_studies
+    from spectune.cli.studies_table import list_studies
 
     raise typer.Exit(list_studies(as_json=json_output))
 

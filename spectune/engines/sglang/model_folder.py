@@ -13,7 +13,7 @@ from spectune.engines.sglang.printable import printable
 from spectune.engines.sglang.resolution import Finding, Model
 
 CONFIG = "config.json"
-_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")  # the oldest have no owner: gpt2
 _REMOTE = re.compile(r"[a-z0-9+]+://")
 _LARGEST = 64 * 2**20  # bytes
 _COUNTS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "vocab_size")
@@ -92,7 +92,7 @@ class ModelReader:
 
     def _not_here(self, name: str, shown: str) -> Finding:
         if _REMOTE.match(name) or _HUB_NAME.fullmatch(name):
-            where = "is not on this machine"
+            where = "is neither a folder here nor in the hub's cache"
         elif self.elsewhere:
             where = "is a path of the container"
         else:

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from spectune.blotting import blotted
 from spectune.errors import SpectuneError
-from spectune.search.storage_errors import advice, reason
+from spectune.search.storage_errors import advice, blocked, reason
 from spectune.withheld import BLOT, secret_name
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Address:
 
     def unusable(self, error: BaseException) -> SpectuneError:
         """Return the one sentence for a database that cannot be used."""
-        said = f"cannot use the storage {self.shown}: {self.complaint(error)}"
+        said = f"cannot use the storage {self.shown}: {blocked(self.file) or self.complaint(error)}"
         return SpectuneError("; ".join(filter(None, [said, advice(error)])))
 
 
@@ -143,7 +143,7 @@ def _require_tables(address: Address) -> None:
     from sqlalchemy import create_engine, inspect
 
     if address.file is not None and not address.file.is_file():  # connecting would make it
-        raise SpectuneError(f"there is no database {address.file}; {BEGIN_IT}")
+        raise SpectuneError(blocked(address.file) or f"there is no database {address.file}; {BEGIN_IT}")
     engine = create_engine(address.url, connect_args=dict(address.connection))
     try:
         there = inspect(engine).has_table("studies")

@@ -78,3 +78,16 @@ def test_progress_is_one_line_with_the_time_left() -> None:
     assert progress(records, cost, reader_pace_s=2.0).left_s == pytest.approx(30.0)
     assert progress(records, cost, at_once=4).left_s == pytest.approx(4 * 32.0), "15 launches, four at once"
     assert progress(records, cost, reader_pace_s=2.0, at_once=4).left_s == pytest.approx(30.0), "theirs together"
+
+
+@pytest.mark.parametrize(
+    ("launches", "most", "words"),
+    [
+        (10, 10, "10 launches, all that the budget allows, about 3.4 hours"),
+        (1, 1, "1 launch, all that the budget allows, about 3.4 hours"),
+        (18, 40, "about 18 launches (the budget allows 40), about 3.4 hours"),
+        (18, None, "about 18 launches, about 3.4 hours"),
+    ],
+)
+def test_a_plan_says_which_number_is_the_budget(launches: int, most: int | None, words: str) -> None:
+    assert Prospect(launches=launches, most=most, hours=3.4, gpu_hours=0.0, pays=None, rests_on="").words == words

@@ -45,6 +45,9 @@ def new_space(
     target, said = read_checkpoint(model, "model-path")
     different = {place_of(one): one for one in drafters}  # one that is named twice is searched once
     offered = tuple(offer(one, target, OUTPUT_TOKENS, version) for one in different.values())
+    context_length = min((one.reach for one in offered if one.reach), default=None)
+    if context_length is not None:
+        offered = tuple(offer(one, target, OUTPUT_TOKENS, version, context_length) for one in different.values())
     if drafters and all(drafter.refused for drafter in offered):
         raise SpectuneError("no drafter can work, so there is nothing to search:\n" + "\n".join(
             f"  {one.refused.message}; {one.refused.advice}" for one in offered if one.refused
@@ -54,6 +57,10 @@ def new_space(
     notes += [f"never launched, so left out: {one.refused.message}" for one in offered if one.refused]
     notes += [f"{one.name} was not seen: {one.algorithm} is a guess from its name" for one in offered if not one.seen]
     notes += [doubt for one in offered if one.refused is None for doubt in one.doubts]
+    if context_length is not None:
+        notes.append(
+            f"context-length is {context_length}, as far as every drafter reaches; target: {target.context_length}"
+        )
     if machine is not None and (short := _does_not_fit(target, tp_size, machine)):
         notes.append(short)
     if gpus and tp_size != gpus:
@@ -63,6 +70,7 @@ def new_space(
         name=name or _study_name(model), model=place_of(model), python=python, runtime=runtime, tp_size=tp_size,
         machine=machine, drafters=offered, algorithms=algorithms,
         attention=attention_of(target.model, algorithms, machine, version),
+        context_length=context_length, reaches=target.context_length,
         own_code=own_code(target, [one.checkpoint for one in offered if one.refused is None]),
         seen=target.folder is not None, notes=tuple(notes),
     )  # fmt: skip

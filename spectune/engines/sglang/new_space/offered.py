@@ -10,6 +10,7 @@ from pathlib import Path
 from spectune.engines.sglang.model_folder import ModelReader
 from spectune.engines.sglang.preflight import Checkpoint, preflight
 from spectune.engines.sglang.preflight.architectures import Kind, kind_as_drafter
+from spectune.engines.sglang.preflight.context import MODEL_LENGTH, TOO_SHORT
 from spectune.engines.sglang.printable import printable
 from spectune.engines.sglang.rules.judging import Finding
 from spectune.errors import SpectuneError
@@ -43,13 +44,28 @@ class OfferedDrafter:
         return next((one for one in self.findings if one.severity == "fatal"), None)
 
     @property
+    def reach(self) -> int | None:
+        """The context length with which it works, where it is refused for nothing but the target's being longer."""
+        against = [one.rule for one in self.findings if one.severity == "fatal"]
+        return self.checkpoint.context_length if against == [TOO_SHORT] else None
+
+    @property
     def doubts(self) -> list[str]:
         """What else is to be said of it."""
         return [f"{one.message}; {one.advice}" for one in self.findings if one.severity == "warning"]
 
 
-def offer(name: str, target: Checkpoint, longest_request: int, version: str) -> OfferedDrafter:
+def offer(
+    name: str, target: Checkpoint, longest_request: int, version: str, context_length: int | None = None
+) -> OfferedDrafter:
     """Look at a drafter.
+
+    Args:
+        name: Folder or hub name.
+        target: What it drafts for.
+        longest_request: Tokens a request has at least.
+        version: SGLang's version.
+        context_length: What both are served with; None for the target's own.
 
     Raises:
         SpectuneError: It is no model, or nothing is known of what would drive it.
@@ -72,7 +88,10 @@ def offer(name: str, target: Checkpoint, longest_request: int, version: str) -> 
     algorithm = DRAFTS_WITH[kind]
     if kind == "block" and "DSpark" in draft.architecture:
         algorithm = "DSPARK"
-    found = preflight(target, draft, algorithm=algorithm, longest_request=longest_request, version=version)
+    found = preflight(
+        target, draft, algorithm=algorithm, longest_request=longest_request, version=version,
+        arguments={} if context_length is None else {MODEL_LENGTH: context_length},
+    )  # fmt: skip
     return OfferedDrafter(place_of(name), draft, algorithm, seen=True, findings=tuple(found))
 
 

@@ -35,6 +35,8 @@ class NewSpace:
         machine: What SGLang's defaults are known for; None where nothing is known of the GPUs.
         drafters: Those that were named.
         algorithms: To search, without `none`.
+        context_length: What both target and drafters are served with; None where the target's own works for all.
+        reaches: The target's own.
         attention: Attention backends and pages; None where there is no choice of them.
         own_code: Which of the models brings code of its own; empty where none does.
         seen: Whether the target's files are here.
@@ -50,6 +52,8 @@ class NewSpace:
     drafters: tuple[OfferedDrafter, ...]
     algorithms: tuple[str, ...]
     attention: Attention | None
+    context_length: int | None
+    reaches: int | None
     own_code: str
     seen: bool
     notes: tuple[str, ...] = field(default=())

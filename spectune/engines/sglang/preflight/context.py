@@ -8,6 +8,7 @@ from spectune.engines.sglang.rules.rule import LAUNCHED, READ
 
 OVERRIDE = "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN"
 MODEL_LENGTH = "context-length"
+TOO_SHORT = "draft-context"
 
 
 def _served(pair: Pair) -> int | None:
@@ -72,7 +73,7 @@ def _stretch(scaling: object) -> str:
 
 # fmt: off
 CONTEXT = (
-    Check("draft-context", "fatal", _refused, "configs/model_config.py:1291, eagle_worker_v2.py:229", LAUNCHED,
+    Check(TOO_SHORT, "fatal", _refused, "configs/model_config.py:1291, eagle_worker_v2.py:229", LAUNCHED,
           advice=lambda p: f"--{MODEL_LENGTH} {p.draft.context_length}, or {OVERRIDE}=1 where the drafter bears it "
                            "(older versions: illegal memory access)"),
     Check("draft-context-stretched", "warning", _stretched, "configs/model_config.py:1308", READ,
