@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import aiohttp
 import orjson
 
 from spectune.bench.exchange import speculation_counters
 from spectune.bench.prompts import Prompt, TokenizedPrompt
+
+if TYPE_CHECKING:
+    import aiohttp
 
 OUTPUT_TOKENS = 48
 """Of every answer: with seven of them, at least 50 verifies whatever is accepted of chains of up to six drafts."""
@@ -77,6 +79,8 @@ async def ask(
         temperature: Of the sampling; 0 is greedy.
         headers: What every request carries.
     """
+    import aiohttp
+
     sampling = {"temperature": temperature, "max_new_tokens": OUTPUT_TOKENS}
     timeout = aiohttp.ClientTimeout(total=patience_s)
     async with aiohttp.ClientSession(headers=headers, timeout=timeout, trust_env=False) as session:
@@ -93,6 +97,8 @@ async def ask(
 async def _ask(
     session: aiohttp.ClientSession, url: str, prompt: TokenizedPrompt, sampling: Mapping[str, float], patience_s: float
 ) -> Answer:
+    import aiohttp
+
     name = prompt.prompt.prompt_id
     body = orjson.dumps({"input_ids": prompt.input_ids, "sampling_params": sampling})
     try:

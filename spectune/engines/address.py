@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from spectune.errors import SpectuneError
+
 LOOPBACK = "127.0.0.1"
 KEY_BYTES = 24
 
@@ -49,3 +51,14 @@ def host_complaint(value: Any) -> str | None:
     except ValueError:
         return f"host must be an IPv4 address of this machine, as 0.0.0.0 for all of them, but got {value!r}"
     return None
+
+
+def authorization(api_key: str | None) -> dict[str, str]:
+    """Return the headers that carry an API key; none without one.
+
+    Raises:
+        SpectuneError: For a key that no header can carry; it is not repeated.
+    """
+    if api_key and not (api_key.isascii() and api_key.isprintable()):
+        raise SpectuneError("the API key holds characters that no HTTP header can carry")
+    return {"Authorization": f"Bearer {api_key}"} if api_key else {}

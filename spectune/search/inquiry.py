@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import aiohttp
-
 _PATIENCE_S = 30.0
 
 
@@ -23,6 +21,8 @@ async def context_length(url: str, headers: Mapping[str, str]) -> int | None:
 
 
 async def _asked(url: str, headers: Mapping[str, str], *paths: str) -> dict[str, Any]:
+    import aiohttp  # a tenth of what a command loads, and only launches need it
+
     async with aiohttp.ClientSession(headers=headers, trust_env=False) as session:
         for path in paths:
             try:

@@ -16,10 +16,9 @@ from spectune.bench.course import GiveUp
 from spectune.bench.level import LevelPlan, LevelProgress, LevelRun
 from spectune.bench.load import run_level
 from spectune.bench.prompts import TokenizedPrompt
-from spectune.engines.address import Address
+from spectune.engines.address import Address, authorization
 from spectune.engines.protocol import Effective, Engine, LaunchCommand
 from spectune.engines.served import Served
-from spectune.engines.sglang.server_answers import authorization
 from spectune.machine import Difference, MachineWatch, Others
 from spectune.search.feed import PromptFeed
 from spectune.search.inquiry import context_length, server_info

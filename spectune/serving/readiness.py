@@ -7,12 +7,13 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
-
-import aiohttp
+from typing import TYPE_CHECKING, Any
 
 from spectune.serving.failures import log_tail
 from spectune.serving.ports import PortHeldError, holder_of
+
+if TYPE_CHECKING:
+    import aiohttp
 
 DEFAULT_PROBE: Mapping[str, Any] = {"text": "Hello", "sampling_params": {"max_new_tokens": 4, "temperature": 0}}
 POLL_S = 0.2
@@ -57,6 +58,8 @@ class ReadinessProbe:
             PortHeldError: Somebody else answers on the port.
         """
         strangers = 0
+        import aiohttp
+
         # trust_env is off: a proxy of the environment must not stand between us and the loopback interface.
         address = f"http://{self._host}:{self._port}"
         async with aiohttp.ClientSession(address, headers=self._headers, trust_env=False) as session:
@@ -85,6 +88,8 @@ class ReadinessProbe:
         return True
 
     async def _ask(self, session: aiohttp.ClientSession) -> dict[str, Any] | None:
+        import aiohttp
+
         try:
             async with session.get("/ready", timeout=aiohttp.ClientTimeout(STATUS_TIMEOUT_S)) as response:
                 if response.status == 503:

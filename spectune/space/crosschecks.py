@@ -5,7 +5,7 @@ Works on the plain data, so that one bad section hides no other's problems.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from spectune.errors import Problem
@@ -22,7 +22,6 @@ from spectune.space.names import (
     is_environment,
     is_speculative,
 )
-from spectune.space.sections import dropped
 from spectune.space.workload import RANDOM_PROMPTS, Workload
 from spectune.withheld import secret_name, secret_value
 
@@ -31,6 +30,7 @@ def crosscheck(
     document: Document,
     data: Mapping[str, Any],
     workload: Workload | None,
+    left_out: Collection[str] = (),
 ) -> Iterator[Problem]:
     """Yields what is wrong between sections.
 
@@ -38,6 +38,7 @@ def crosscheck(
         document: For lines.
         data: The file's plain data.
         workload: The workload section without its wrong entries.
+        left_out: The names of those.
     """
     plain, search = _mapping(data, "engine"), _mapping(data, "search")
     args, env = _mapping(plain, "args"), _mapping(plain, "env")
@@ -50,7 +51,7 @@ def crosscheck(
     for path, section in ((("engine", "args"), args), (("engine", "env"), env), (("search",), search)):
         yield from _credentials(document, path, section)
     if workload is not None:
-        if "levels" not in dropped(workload, data.get("workload")):
+        if "levels" not in left_out:
             yield from _levels(document, data, workload.level_names)
             yield from _open_loops(document, data, workload)
         yield from _random_prompts(document, search, workload)

@@ -20,7 +20,7 @@ from spectune.space.locating import find_space_file
 from spectune.space.names import is_environment
 from spectune.space.parameters import Parameter
 from spectune.space.schema import SCHEMA, SpaceFile, default_objectives
-from spectune.space.sections import dropped, sound
+from spectune.space.sections import sound
 from spectune.space.space import SearchSpace
 from spectune.space.translation import translate
 from spectune.space.workload import Workload
@@ -77,15 +77,18 @@ def _build(document: Document, known_arguments: KnownArguments | None) -> Search
         file = SpaceFile.model_validate(data)
     except ValidationError as error:
         problems += translate(error, SpaceFile, document)
-    engine, workload = sound(EngineSection, data.get("engine")), sound(Workload, data.get("workload", {}))
-    if engine is not None and dropped(engine, data.get("engine")) & _LAUNCHED_BY:
+    engine, left_out = sound(EngineSection, data.get("engine"))
+    if left_out & _LAUNCHED_BY:
         engine = None
-    problems += crosscheck(document, data, workload)
+    workload, left_out = sound(Workload, data.get("workload", {}))
+    problems += crosscheck(document, data, workload, left_out)
     parameters, bad_parameters = read_parameters(document, data)
     forbid, bad_conditions = read_conditions(document, data, parameters)
     problems += bad_parameters + bad_conditions
     problems += argument_problems(document, data, parameters, engine, known_arguments)
     if problems:
+        if workload is None or "prompts" in left_out:
+            workload = Workload()  # a level may rest on the timestamps of prompts
         rest = None if engine is None else _rest(document, engine, workload, parameters)
         raise SpaceProblems(in_order(problems), rest)
     assert file is not None, "a file without problems is valid"
@@ -102,10 +105,8 @@ def in_order(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def _rest(
-    document: Document, engine: EngineSection, workload: Workload | None, parameters: Mapping[str, Parameter]
+    document: Document, engine: EngineSection, workload: Workload, parameters: Mapping[str, Parameter]
 ) -> SearchSpace:
-    if workload is None or "prompts" in dropped(workload, document.data.get("workload")):
-        workload = Workload()  # a level may rest on the timestamps of prompts
     file = SpaceFile(schema_version=SCHEMA, name="rest", engine=engine, search={"none": True}, workload=workload)
     return SearchSpace(document.file, document.text, file, MappingProxyType(dict(parameters)))
 

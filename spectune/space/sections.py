@@ -27,25 +27,24 @@ class Section(BaseModel):
 _Section = TypeVar("_Section", bound=Section)
 
 
-def sound(model: type[_Section], raw: object) -> _Section | None:
-    """Returns a section without its wrong entries, so that they hide no other's problems; None where nothing is left.
+def sound(model: type[_Section], raw: object) -> tuple[_Section | None, frozenset[str]]:
+    """Reads a section without its wrong entries, so that they hide no other's problems.
 
     Args:
         model: What the section is to be.
         raw: The section as it stands in the file.
+
+    Returns:
+        The section, None where it cannot be without them; and the names of the entries that were left out.
     """
     try:
-        return model.model_validate(raw)
+        return model.model_validate(raw), frozenset()
     except ValidationError as error:
-        wrong = {details["loc"][0] for details in error.errors() if details["loc"]}
+        wrong = frozenset(str(details["loc"][0]) for details in error.errors() if details["loc"])
         if not isinstance(raw, dict) or not wrong & raw.keys():
-            return None
-        return sound(model, {key: value for key, value in raw.items() if key not in wrong})
-
-
-def dropped(section: Section, raw: object) -> set[str]:
-    """Returns the entries of the file that `sound` left out of a section."""
-    return {str(key) for key in raw} - section.model_fields_set if isinstance(raw, dict) else set()
+            return None, wrong
+        rest, more = sound(model, {key: value for key, value in raw.items() if key not in wrong})
+        return rest, wrong | more
 
 
 def _listed(raw: object) -> object:

@@ -30,7 +30,7 @@ SAID = {
     7: ["the range is empty"],
     8: ["must be an integer, but got 'two'"],
     9: ["'speculative-num-step' is not searched"],
-    11: ["cannot read the prompts none.jsonl", "cannot read the prompts nor-this.jsonl"],
+    11: ["/none.jsonl: No such file", "/nor-this.jsonl: No such file"],
     12: ["workload.output_tokens must be at least 1"],
     13: ["unknown key 'maximise'", "'c9' is not a level"],
 }
@@ -55,7 +55,7 @@ def test_schema_values_cross_checks_files_and_this_machine(tmp_path: Path) -> No
 
 def test_without_a_launch_nobody_asks_for_the_engine_or_its_models(tmp_path: Path) -> None:
     found = " ".join(message for _, message in problems(tmp_path, WRONG, launching=False))
-    assert "cannot read the prompts none.jsonl" in found
+    assert "/none.jsonl: No such file" in found
     assert "/nowhere" not in found
     assert "no-such-python" not in found
 
@@ -64,7 +64,7 @@ def test_without_a_launch_nobody_asks_for_the_engine_or_its_models(tmp_path: Pat
     ("old", "new", "waits"),
     [
         ("[{prompts: none.jsonl, share: 1}, {prompts: nor-this.jsonl, share: 1}]", "7", "cannot read the prompts"),
-        ("python: no-such-python", "python: 7", "there is no"),
+        ("python: no-such-python", "python: 7", "model folder"),
         ("  output_tokens: -1", "  levels: [{concurency: 9}]", "is not a level"),
     ],
 )

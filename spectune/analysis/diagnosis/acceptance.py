@@ -15,7 +15,9 @@ WASTEFUL_TREE = 4
 """Verified tokens per emitted one from which a tree is called too large."""
 
 _PLAIN_EAGLE = frozenset({"EAGLE", "NEXTN"})
-_NO_SPECULATION = Action("launch without the --speculative-* arguments until then", Cost.FLAG)
+_NO_SPECULATION = Action(
+    "launch without the --speculative-* arguments: that is faster with this drafter and traffic", Cost.FLAG
+)
 _USE_EAGLE3 = Action("launch with --speculative-algorithm EAGLE3", Cost.FLAG)
 _CHECK_CONFIG = Action(
     "read `architectures` in the drafter's config.json: with Eagle3 in it, launch with --speculative-algorithm EAGLE3",

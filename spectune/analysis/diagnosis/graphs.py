@@ -11,14 +11,16 @@ NAMES = frozenset({"eager", "graphs_off", "graphs_too_small"})
 """Of the causes found here."""
 MOSTLY = 0.5
 _CAPTURED_ELSEWHERE = (
-    Action("look for the attention backend or option that keeps this SGLang from capturing this step, and change it",
+    Action("launch with --attention-backend triton, and without --prefill-attention-backend, "
+           "--decode-attention-backend and --disable-decode-cuda-graph: its log says which batches were captured",
            Cost.FLAG),
-    Action("restart with an SGLang that captures it", Cost.RESTART),
+    Action("restart with a newer SGLang: 0.5.23 captures the verify of every algorithm of its own", Cost.RESTART),
 )  # fmt: skip
 _REPLAYED_ELSEWHERE = (
-    Action("look for the attention backend or option that keeps this SGLang from running this step in the graphs it "
-           "captured, and change it", Cost.FLAG),
-    Action("restart with an SGLang that runs it in them", Cost.RESTART),
+    Action("launch with --attention-backend triton, and without --prefill-attention-backend, "
+           "--decode-attention-backend and --disable-cuda-graph-padding: decode lines say whether they ran in a graph",
+           Cost.FLAG),
+    Action("restart with a newer SGLang: 0.5.23 runs the verify of every algorithm of its own in them", Cost.RESTART),
 )  # fmt: skip
 
 

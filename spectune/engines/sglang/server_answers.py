@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import orjson
 
+from spectune.engines.address import authorization
 from spectune.engines.sglang.printable import printable
 from spectune.errors import SpectuneError
 
@@ -77,17 +78,6 @@ def base_url_of(url: str) -> str:
         raise SpectuneError(f"--url must look like http://HOST:PORT, but got {url.rpartition('@')[2][:80]!r}")
     shown = f"[{host}]" if ":" in host else host
     return f"{parts.scheme}://{shown}" + ("" if port is None else f":{port}")
-
-
-def authorization(api_key: str | None) -> dict[str, str]:
-    """Return the headers that carry an API key; none without one.
-
-    Raises:
-        SpectuneError: For a key that no header can carry; it is not repeated.
-    """
-    if api_key and not (api_key.isascii() and api_key.isprintable()):
-        raise SpectuneError("the API key holds characters that no HTTP header can carry")
-    return {"Authorization": f"Bearer {api_key}"} if api_key else {}
 
 
 async def ask_server(base_url: str, api_key: str | None) -> ServerAnswers:
