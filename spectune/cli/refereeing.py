@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from spectune.cli.opening import Asked
 from spectune.cli.previewing import preview
 from spectune.cli.terminal import OUT, PROGRESS, busy, print_json
+from spectune.counts import count
 from spectune.engines import cpu_reference
 from spectune.engines.open import missing_models, open_engine
 from spectune.engines.sglang.adapter import SGLangEngine
@@ -127,7 +128,7 @@ def _print(space: SearchSpace, engine: SGLangEngine, sample: Sample, outcomes: l
     def say(line: str) -> None:
         OUT.print(line, markup=False, soft_wrap=True)
 
-    say(f"\n{engine.title} was asked about {len(outcomes)} launches of {space.name}:")
+    say(f"\n{engine.title} was asked about {count(len(outcomes), 'launch')} of {space.name}:")
     say(f"  {len(sample.legal)} of {sample.counts['']} legal candidates")
     for rule, asked in sorted(sample.excluded.items()):
         say(f"  {len(asked)} of {sample.counts[rule]} combinations excluded by {rule}")

@@ -175,5 +175,5 @@ def _rests_on(records: Sequence[TrialRecord], space: SearchSpace, proposer: Prop
     if proposer.warm_start is not None:
         lent = proposer.warm_start
         return f"the {count(len(lent.evidence), 'launch')} of study {lent.study}; {cost}"
-    guess = f"; a search that is sure after {count(USUAL_SEARCH, 'launch')}; drafters and cycles as they mostly are"
-    return f"guesses, since nothing was launched: {cost}{guess if proposer.sampler == GUIDED else ''}"
+    usual = f"a search is sure after {count(USUAL_SEARCH, 'launch')}, drafters and cycles are as they mostly are"
+    return f"guesses, since nothing was launched: {cost}{f'; {usual}' if proposer.sampler == GUIDED else ''}"

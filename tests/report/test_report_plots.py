@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spectune.counts import count
 from spectune.report.plots import Rows, Scale, cross, path, span
-from spectune.report.wording import count, duration, number, percent
+from spectune.report.wording import duration, number, percent
 
 FIGURES = st.floats(-1e9, 1e9, allow_nan=False, allow_infinity=False)
 SCALES = st.tuples(FIGURES, st.floats(1e-3, 1e9)).map(lambda pair: Scale(pair[0], pair[0] + pair[1]))

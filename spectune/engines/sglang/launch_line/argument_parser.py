@@ -16,6 +16,7 @@ from typing import Any, Literal, NoReturn
 from spectune.engines.sglang.launch_line.argument_types import TYPES
 from spectune.engines.sglang.options import Option, Options
 
+_PROGRAM = "sglang serve"
 _NEGATIVE_NUMBER = re.compile(r"-\d+|-\d*\.\d+")
 
 
@@ -77,22 +78,40 @@ class ArgumentParser:
         self.spellings: dict[str, list[str]] = {}
         for spelling, option in options.by_name.items():
             self.spellings.setdefault(option.name, []).append(f"--{spelling}")
+        self._alone: dict[str, _Parser] = {}
         self._known = {"-h", "--help"} | {word for words in self.spellings.values() for word in words}
 
     @cached_property
     def _argparse(self) -> _Parser:
-        parser = _Parser(prog="sglang serve", add_help=False)
+        parser = _Parser(prog=_PROGRAM, add_help=False)
         parser.add_argument("-h", "--help", dest="help", nargs=0, action=_Record)
-        for name, spellings in self.spellings.items():
-            option = self.options.by_name[name]
-            read = _reader(option)
-            given: dict[str, Any] = {"nargs": option.nargs, "dest": name, "action": _Record}
-            if option.nargs != 0:
-                given |= {"type": read, "choices": _choices(option, read)}
-            if option.nargs == "?":
-                given["const"] = ""
-            parser.add_argument(*spellings, **given)
+        for name in self.spellings:
+            self._add(parser, name)
         return parser
+
+    def _add(self, parser: _Parser, name: str) -> None:
+        option = self.options.by_name[name]
+        read = _reader(option)
+        given: dict[str, Any] = {"nargs": option.nargs, "dest": name, "action": _Record}
+        if option.nargs != 0:
+            given |= {"type": read, "choices": _choices(option, read)}
+        if option.nargs == "?":
+            given["const"] = ""
+        parser.add_argument(*self.spellings[name], **given)
+
+    def _parser_for(self, word: str) -> _Parser:
+        """Return a parser that reads `word` as SGLang's does: one of that option alone, where it can mean no other.
+
+        argparse goes through all options for every text it reads, hundreds of them for each of a command's.
+        """
+        meant = self.matches(word)
+        option = self.options.by_name.get(meant[0].removeprefix("--")) if len(meant) == 1 else None
+        if option is None:
+            return self._argparse
+        if option.name not in self._alone:
+            alone = self._alone[option.name] = _Parser(prog=_PROGRAM, add_help=False)
+            self._add(alone, option.name)
+        return self._alone[option.name]
 
     def groups(self, words: Sequence[str]) -> list[list[int]]:
         """Return the places of each option's words; words before the first option are a group of their own."""
@@ -129,7 +148,7 @@ class ArgumentParser:
             return None, [_unrecognized(words)]
         namespace = argparse.Namespace(used=None)
         try:
-            _, extra = self._argparse.parse_known_args(list(words), namespace)
+            _, extra = self._parser_for(words[0]).parse_known_args(list(words), namespace)
         except Refused as refused:
             ambiguous = len(self.matches(words[0])) > 1
             return None, [Trouble("ambiguous" if ambiguous else "value", str(refused), words)]
