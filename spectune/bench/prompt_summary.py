@@ -81,7 +81,8 @@ class WorkloadSummary:
         if self.recorded_rate is not None:
             lines.append(f"recorded arrivals: {self.recorded_rate:.3g} requests/s")
         lines += [
-            f"note: {name} has only {count(self.distinct[name] or 0, 'prompt')}: the same one is often in flight twice"
+            f"note: {name} has only {count(self.distinct[name] or 0, 'prompt')}: "
+            "the same one is in flight several times at once"
             for name in self.crowded
         ]
         return lines

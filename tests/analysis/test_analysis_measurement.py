@@ -89,7 +89,7 @@ def test_failures_are_counted_and_quoted_but_give_no_acceptance():
     records = [*level(), made_record(error="HTTP 500: boom", chunks=(), verifies=0)]
     found = measure_level("c4", records, (2.0, 38.0))
     assert found.failed == 1
-    assert "1 requests failed; the first: HTTP 500: boom" in found.notes
+    assert "1 request failed; the first: HTTP 500: boom" in found.notes
 
 
 def test_requests_closed_by_the_client_are_neither_failures_nor_results():
