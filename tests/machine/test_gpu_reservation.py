@@ -189,7 +189,7 @@ def test_only_gpus_that_spectune_is_shown_are_taken(
     [
         (None, 5, "engine.gpus asks for 5 GPUs, but this machine has 4 that work"),
         ("0,1", 3, "engine.gpus asks for 3 GPUs, but CUDA_VISIBLE_DEVICES=0,1 shows 2 that work"),
-        ("", 1, "engine.gpus asks for 1 GPUs, but CUDA_VISIBLE_DEVICES= shows 0 that work"),
+        ("", 1, "engine.gpus asks for 1 GPU, but CUDA_VISIBLE_DEVICES= shows 0 that work"),
         ("1,1", 2, "engine.gpus asks for 2 GPUs, but CUDA_VISIBLE_DEVICES=1,1 shows 1 that work"),
     ],
 )
