@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,7 +17,9 @@ Turns = Literal["last", "all"]
 """Of a conversation: its last question as one request, or each of its questions as a request of its own."""
 
 MOST_OUTPUT_TOKENS = 1_000_000  # as for a whole workload
+MOST_CLASS_NAME = 100
 _EPOCH_MS = 1e11  # as seconds, the year 5138
+_LATEST = 1000 * _EPOCH_MS
 _ROLES = {
     "human": "user", "user": "user", "gpt": "assistant", "chatgpt": "assistant", "bing": "assistant",
     "bard": "assistant", "assistant": "assistant", "model": "assistant", "system": "system", "tool": "tool",
@@ -53,7 +54,7 @@ def read_entry(data: Any, prompt_id: str, default_class: str, turns: Turns) -> E
     given = [key for key in ("prompt", "messages", "conversations") if key in asked]
     if len(given) != 1:
         raise ValueError(f"needs exactly one of `prompt`, `messages` and `conversations`, but has {_keys(asked)}")
-    prompt_class = _text(asked.get("class", default_class), "class")
+    prompt_class = _class(asked["class"]) if "class" in asked else default_class
     output_tokens = _output_tokens(asked)
     time_s = _time_s(asked)
     if given == ["prompt"]:
@@ -127,6 +128,14 @@ def _text(value: Any, name: str) -> str:
     return value
 
 
+def _class(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip() or not value.isprintable() or len(value) > MOST_CLASS_NAME:
+        raise ValueError(
+            f"`class` must be a line of at most {MOST_CLASS_NAME} printable characters, but got {_kind(value)}"
+        )
+    return value
+
+
 def _output_tokens(data: Mapping[str, Any]) -> int | None:
     names = ("output_tokens", "max_completion_tokens", "max_tokens")
     name = next((name for name in names if data.get(name) is not None), None)
@@ -148,13 +157,16 @@ def _time_s(data: Mapping[str, Any]) -> float | None:
             return datetime.fromisoformat(value).timestamp()
         except (ValueError, OverflowError, OSError):
             value = None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
-        raise ValueError(f"`{name}` must be a number of at least 0 or an ISO 8601 time, but got {_kind(data[name])}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _LATEST:
+        raise ValueError(f"`{name}` must be a number from 0 to 1e14 or an ISO 8601 time, but got {_kind(data[name])}")
     return value / 1000.0 if name == "timestamp_ms" or value >= _EPOCH_MS else float(value)
 
 
 def _kind(value: Any) -> str:
-    shown = orjson.dumps(value).decode()
+    try:
+        shown = orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:
+        return "something nested too deeply"
     return shown if len(shown) <= 40 else f"{shown[:40]}…"
 
 

@@ -16,6 +16,11 @@ from spectune.bench.prompts import Prompt
 from spectune.errors import InputProblems, Problem, SpectuneError
 
 _SHOWN_PROBLEMS = 20
+_NO_JSON = {
+    b"\x1f\x8b": "compressed by gzip", b"\x28\xb5\x2f\xfd": "compressed by zstd", b"BZh": "compressed by bzip2",
+    b"\xfd7zXZ": "compressed by xz", b"PK\x03\x04": "a zip archive", b"PAR1": "a Parquet table",
+    b"\xff\xfe": "in UTF-16", b"\xfe\xff": "in UTF-16",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +88,14 @@ def _content(path: Path) -> bytes:
         # Reading a pipe would wait for its writer, a device may never end.
         if not stat.S_ISREG(path.stat().st_mode):
             raise SpectuneError(f"cannot read the prompts {path}: it is not a regular file; name a JSON or JSONL file")
-        return path.read_bytes()
+        content = path.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
         reason = error.strerror if isinstance(error, OSError) else None
         raise SpectuneError(f"cannot read the prompts {path}: {reason or error}") from None
+    for begins, kind in _NO_JSON.items():
+        if content.startswith(begins):
+            raise SpectuneError(f"cannot read the prompts {path}: it is {kind}; make it JSON or JSONL in UTF-8")
+    return content
 
 
 def _lines(content: bytes) -> Iterator[tuple[int, Any]]:
@@ -109,15 +118,18 @@ def _parsed(line: bytes) -> Any:
         raise ValueError(f"not valid JSON: {error.msg}") from None
 
 
-def _line_of_entry(content: bytes, number: int) -> int:
-    """The line on which the `number`-th entry of a JSON list begins."""
+def _line_of_entry(content: bytes, number: int) -> int | None:
+    """The line on which the `number`-th entry of a JSON list begins; None behind one too deep for Python's reader."""
     text = content.decode()
     at, read = text.index("[") + 1, json.JSONDecoder()
     for turn in range(number):
         while text[at] in " \t\r\n,":
             at += 1
         if turn < number - 1:
-            _, at = read.raw_decode(text, at)
+            try:
+                _, at = read.raw_decode(text, at)
+            except RecursionError:
+                return None
     return text.count("\n", 0, at) + 1
 
 

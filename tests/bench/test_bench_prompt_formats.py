@@ -1,4 +1,5 @@
 import contextlib
+import gzip
 import json
 
 import pytest
@@ -145,6 +146,37 @@ def test_a_list_that_is_no_json_names_the_line(tmp_path, content, line):
     with pytest.raises(InputProblems, match="not valid JSON") as caught:
         read_prompt_file(written(tmp_path, content))
     assert [problem.line for problem in caught.value.problems] == [line]
+
+
+def test_values_nested_beyond_reason_are_refused_like_any_other(tmp_path):
+    lines, whole = tmp_path / "lines.jsonl", tmp_path / "whole.json"
+    lines.write_text('{"prompt": ' + "[" * 300 + "]" * 300 + '}\n{"prompt": "b"}\n')
+    with pytest.raises(InputProblems, match=r"lines.jsonl:1: `prompt` must be a text .* but got something nested"):
+        read_prompt_file(lines)
+    whole.write_text('[{"x": ' + "[" * 1000 + "]" * 1000 + ', "prompt": "a"},\n{"prompt": 3}]')
+    with pytest.raises(InputProblems, match=r"whole.json: `prompt` must be a text that is not empty, but got 3"):
+        read_prompt_file(whole)
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (gzip.compress(b'{"prompt": "a"}\n{"prompt": "b"}\n'), "compressed by gzip"),
+        ('{"prompt": "a"}\n{"prompt": "b"}\n'.encode("utf-16"), "in UTF-16"),
+        (b"PAR1\x15\x04", "a Parquet table"),
+    ],
+)
+def test_a_file_of_another_kind_is_said_to_be_one(tmp_path, content, kind):
+    file = tmp_path / "prompts.jsonl"
+    file.write_bytes(content)
+    with pytest.raises(SpectuneError, match=rf"prompts.jsonl: it is {kind}; make it JSON or JSONL in UTF-8"):
+        read_prompt_file(file)
+
+
+@pytest.mark.parametrize("name", ["\x1b[31mred", "two\nlines", "\u202egnp", "c" * 101, " ", None, 3])
+def test_a_class_is_a_short_line(name):
+    with pytest.raises(ValueError, match="`class` must be a line of at most 100 printable characters"):
+        read_entry({"prompt": "a", "class": name}, "id", "file", "last")
 
 
 def test_a_file_of_which_nothing_is_right_does_not_fill_the_screen(tmp_path):
