@@ -37,7 +37,13 @@ class Receiver(Protocol):
 
 
 class Connection(asyncio.Protocol):
-    """One connection, one answer at a time."""
+    """One connection, one answer at a time.
+
+    Attributes:
+        open: Whether it can be asked.
+        heard: Whether anything of the last answer has arrived.
+        idle_since_s: When the last answer was complete.
+    """
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
@@ -47,7 +53,7 @@ class Connection(asyncio.Protocol):
         self._arrived: list[tuple[float, bytes]] = []
         self._at_s, self._wanted = 0.0, True
         self.idle_since_s = 0.0
-        self.open = False
+        self.open = self.heard = False
 
     async def ask(self, request: bytes, receiver: Receiver) -> int:
         """Send a request and let the receiver take its answer; returns the HTTP status once it is complete.
@@ -57,6 +63,7 @@ class Connection(asyncio.Protocol):
             ValueError: What arrived is not HTTP.
         """
         assert self._transport is not None, "an established connection"
+        self.heard = False
         self._receiver, self._answered = receiver, asyncio.get_running_loop().create_future()
         self._transport.write(request)
         try:
@@ -80,6 +87,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Asyncio has read some bytes: they are stamped, and parsed once those of all other connections are, too."""
         self._arrived.append((time.monotonic(), data))
+        self.heard = True
         if len(self._arrived) == 1:
             asyncio.get_running_loop().call_soon(self._parse)
 
@@ -161,9 +169,20 @@ class Connections:
             ValueError: What arrived is not HTTP.
         """
         head = f"POST {self._path}{path} HTTP/1.1\r\n{self._head}Content-Length: {len(body)}\r\n\r\n"
-        connection = self._kept() or await self._connect()
+        request = head.encode("latin-1") + body
+        if (kept := self._kept()) is not None:
+            try:
+                return await self._ask(kept, request, receiver)
+            except ConnectionError:
+                # A server may close an idle connection at any time, and a request that crosses that is no failure of
+                # its own (RFC 9112, section 9.3.1): it is sent once more.
+                if kept.heard:
+                    raise
+        return await self._ask(await self._connect(), request, receiver)
+
+    async def _ask(self, connection: Connection, request: bytes, receiver: Receiver) -> int:
         try:
-            return await connection.ask(head.encode("latin-1") + body, receiver)
+            return await connection.ask(request, receiver)
         finally:
             if connection.open:
                 self._idle.append(connection)
