@@ -19,6 +19,7 @@ from spectune.bench.prompts import TokenizedPrompt
 from spectune.bench.sse import DONE, EventParser
 
 _ERROR_BYTES = 2000
+_BEGINNING_BYTES = 60
 _PATIENCE_STEP = 0.05  # moving the deadline at every chunk costs more than parsing it
 
 
@@ -81,8 +82,9 @@ class GenerateClient:
         try:
             async with asyncio.timeout_at(self._deadline()) as patience:
                 answer = _Answer(exchange, on_tokens, lambda: patience.reschedule(self._deadline()), self.inactivity_s)
-                body = _body(exchange.prompt, sampling)
-                exchange.sent()
+                asked = exchange.prompt.prompt.output_tokens or sampling.output_tokens
+                body = _body(exchange.prompt, sampling, asked)
+                exchange.sent(asked)
                 answer.complete(await self._connections.post("/generate", body, answer))
         except TimeoutError:
             exchange.fail(f"no new token for {self.inactivity_s:g} s")
@@ -131,6 +133,7 @@ class _Answer:
         self._step_s = _PATIENCE_STEP * inactivity_s
         self._renewed_s = exchange.last_s
         self._events, self._refusal = EventParser(), b""
+        self._beginning, self._streamed = b"", False
 
     def receive(self, at_s: float, status: int, data: bytes) -> bool:
         """Take up a piece of the stream, or of the reason why there is none."""
@@ -138,7 +141,9 @@ class _Answer:
             self._refusal = (self._refusal + data)[:_ERROR_BYTES]
             return len(self._refusal) < _ERROR_BYTES
         exchange = self._exchange
+        self._beginning = self._beginning or data[:_BEGINNING_BYTES]
         for event in self._events.feed(data):
+            self._streamed = True
             if event == DONE:
                 exchange.done()
                 continue
@@ -156,6 +161,8 @@ class _Answer:
         if status != 200:
             text = self._refusal.decode("utf-8", "replace").strip()
             self._exchange.fail(f"HTTP {status}: {text or _reason(status)}")
+        elif self._beginning and not self._streamed:
+            self._exchange.fail(f"the server's answer is no stream of events: {self._beginning!r}")
         else:
             self._exchange.closed(in_event=self._events.unfinished)
 
@@ -168,13 +175,13 @@ class _Unread:
         return True
 
 
-def _body(prompt: TokenizedPrompt, sampling: Sampling) -> bytes:
+def _body(prompt: TokenizedPrompt, sampling: Sampling, asked: int) -> bytes:
     return orjson.dumps(
         {
             "input_ids": prompt.input_ids,
             "sampling_params": {
                 "temperature": sampling.temperature,
-                "max_new_tokens": prompt.prompt.output_tokens or sampling.output_tokens,
+                "max_new_tokens": asked,
                 "ignore_eos": sampling.ignore_eos,
             },
             "stream": True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Sequence
@@ -13,9 +14,12 @@ from spectune.bench.prompts import TokenizedPrompt
 from spectune.bench.records import CLIENT_ABORT, RequestRecord
 
 # Inside a JSON string the closing quote of the key would be escaped, so this never matches generated text.
-_COUNT_KEY, _COUNT = b'"completion_tokens"', re.compile(rb'"completion_tokens"\s*:\s*(\d+)')
+_COUNT_KEY, _COUNT = b'"completion_tokens"', re.compile(rb'"completion_tokens"\s*:\s*(\d{1,18})')
 _FINISH_KEY, _UNFINISHED = b'"finish_reason"', re.compile(rb'"finish_reason"\s*:\s*null')
 _SHOWN = 200
+_OVERSHOOT = 64  # tokens of the last verify that engines before 0.5.6 sent beyond the end
+_IDS_DIFFER = 0.05  # of the tokens counted
+_MOST_COUNT = 10**12  # of anything in one answer
 
 
 class Exchange:
@@ -41,7 +45,8 @@ class Exchange:
         self._sent_s = self._end_s = time.monotonic() - origin_s
         self._was_sent = self._ended = False
         self._chunks: list[tuple[float, int]] = []
-        self._tokens = 0
+        self._asked: float = math.inf
+        self._tokens = self._tokens_before = 0  # by the last chunk and by the one before it
         self._last = b""
         self._finished = False
 
@@ -70,8 +75,9 @@ class Exchange:
         """Tokens that were sent."""
         return len(self.prompt.input_ids)
 
-    def sent(self) -> None:
-        """The request goes out now."""
+    def sent(self, asked: int) -> None:
+        """The request goes out now and asks for so many tokens at most."""
+        self._asked = asked
         self._sent_s = time.monotonic() - self._origin_s
         self._was_sent = True
 
@@ -90,6 +96,10 @@ class Exchange:
         if new < 0:
             self.fail(f"the count of completed tokens fell from {self._tokens} to {tokens}")
             return 0
+        if tokens > self._asked + _OVERSHOOT:
+            self.fail(f"the server counted {tokens} tokens, but was asked for at most {self._asked}")
+            return 0
+        self._tokens_before = self._tokens
         if new:
             self._tokens = tokens
             self.last_s = now
@@ -107,9 +117,9 @@ class Exchange:
             self.fail(f"the server closed the stream after {self._tokens} tokens, {where}")
 
     def fail(self, why: str) -> None:
-        """Note what went wrong; the first cause stands."""
+        """Note what went wrong in one line; the first cause stands."""
         if self.error is None:
-            self.error = why
+            self.error = " ".join("".join(letter if letter.isprintable() else " " for letter in why).split())
         self.end()
 
     def end(self) -> None:
@@ -122,17 +132,19 @@ class Exchange:
 
     def record(self) -> RequestRecord:
         """What is known of the request now; unfinished without a failure means that this client closed it."""
-        meta, error = self._meta(), self.error
+        content = self._content()
+        meta, error = content.get("meta_info", {}), self.error
         reason, complaint = _finish(meta.get("finish_reason"))
         if error is None and self._finished:
-            error = complaint or self._miscounted(meta)
+            error = complaint or self._miscounted(content)
+        prompt_tokens = _count(meta, "prompt_tokens") or self.prompt_tokens
         verifies, correct, histogram = speculation_counters(meta, self._tokens)
         return RequestRecord(
             prompt_id=self.prompt.prompt.prompt_id,
             prompt_class=self.prompt.prompt.prompt_class,
-            prompt_tokens=_count(meta, "prompt_tokens") or len(self.prompt.input_ids),
+            prompt_tokens=prompt_tokens,
             output_tokens=self._tokens,
-            cached_tokens=_count(meta, "cached_tokens"),
+            cached_tokens=min(_count(meta, "cached_tokens"), prompt_tokens),  # an answer begun again may count its own
             sent_s=self._sent_s,
             first_token_s=self._chunks[0][0] if self._chunks else None,
             end_s=self._end_s,
@@ -145,21 +157,32 @@ class Exchange:
             due_s=self.due_s,
         )
 
-    def _miscounted(self, meta: dict[str, Any]) -> str | None:
-        counted, sent = _count(meta, "prompt_tokens"), self.prompt_tokens
-        return f"the server counted {counted} prompt tokens, but {sent} were sent" if counted not in {0, sent} else None
+    def _miscounted(self, content: dict[str, Any]) -> str | None:
+        """Say what the server's last chunk counts otherwise than there is; its token ids are all, or the last few."""
+        counted, sent = _count(content["meta_info"], "prompt_tokens"), self.prompt_tokens
+        if counted not in {0, sent}:
+            return f"the server counted {counted} prompt tokens, but {sent} were sent"
+        if not self._tokens:
+            return "the server ended the answer without a token"
+        ids = content.get("output_ids")
+        if isinstance(ids, list) and not any(
+            abs(len(ids) - expected) <= _IDS_DIFFER * expected
+            for expected in (self._tokens, self._tokens - self._tokens_before)
+        ):
+            return f"the server counted {self._tokens} tokens, but sent the ids of {len(ids)}"
+        return None
 
-    def _meta(self) -> dict[str, Any]:
+    def _content(self) -> dict[str, Any]:
         if not self._last:
             return {}
         try:
-            meta = orjson.loads(self._last)["meta_info"]
-        except (ValueError, KeyError, TypeError):
-            meta = None
-        if not isinstance(meta, dict):
+            content = orjson.loads(self._last)
+        except ValueError:
+            content = None
+        if not isinstance(content, dict) or not isinstance(content.get("meta_info"), dict):
             self.fail(f"the server's last chunk is malformed: {_shown(self._last)}")
             return {}
-        return meta
+        return content
 
 
 def _finish(reason: object) -> tuple[str | None, str | None]:
@@ -182,7 +205,9 @@ def speculation_counters(meta: dict[str, Any], tokens: int) -> tuple[int, int, t
         # 0.5.1 counts verifies only: the prefill gives one token, and every verify one bonus token.
         correct = max(tokens - 1 - verifies, 0)
     histogram = meta.get("spec_correct_drafts_histogram") or meta.get("spec_accept_histogram") or ()
-    if not isinstance(histogram, list) or not all(isinstance(count, int) for count in histogram):
+    if not isinstance(histogram, list) or not all(
+        isinstance(count, int) and 0 <= count <= _MOST_COUNT for count in histogram
+    ):
         histogram = ()
     return verifies, correct, tuple(histogram)
 
@@ -190,7 +215,7 @@ def speculation_counters(meta: dict[str, Any], tokens: int) -> tuple[int, int, t
 def _count(meta: dict[str, Any], *names: str) -> int:
     """The first of these fields that is there, as a count; 0 if none is."""
     value = next((meta[name] for name in names if name in meta), 0)
-    return int(value) if isinstance(value, int | float) and value >= 0 else 0
+    return int(min(value, _MOST_COUNT)) if isinstance(value, int | float) and value >= 0 else 0
 
 
 def _complaint(data: bytes) -> str:

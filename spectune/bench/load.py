@@ -172,8 +172,10 @@ class _Level:
     def _trouble(self) -> StopReason | None:
         if self._failed_in_a_row >= self._failure_limit:
             return "failures"
-        if self._exhausted or self._sender.done():
+        if self._exhausted:
             return "prompts_exhausted"
+        if self._sender.done():  # after too many failures, though an answer may have come well since
+            return "failures"
         return "hang" if self._hangs() else None
 
     def _hangs(self) -> bool:

@@ -1,5 +1,6 @@
 import asyncio
 import json
+import re
 import time
 
 import pytest
@@ -9,6 +10,7 @@ from bench_server import FakeEngine, chunk, counters, open_stream, serving, toke
 from spectune.bench.client import GenerateClient, Sampling
 from spectune.bench.exchange import Exchange
 from spectune.bench.prompts import Prompt, TokenizedPrompt
+from spectune.bench.records import RequestRecord
 
 SAMPLING = Sampling(output_tokens=64)
 
@@ -82,6 +84,19 @@ def test_counters_under_the_names_of_every_engine_version(meta, expected):
     assert found == expected
 
 
+def test_counts_that_cannot_be_are_not_believed():
+    odd = {"spec_correct_drafts_histogram": [-5, 12], "spec_verify_ct": 4, "spec_num_correct_drafts": 1e300}
+    record = ask(answering(chunk(1), chunk(10, finish={"type": "stop"}, cached_tokens=100, **odd)))
+    assert record.completed
+    assert (record.cached_tokens, record.spec_correct_drafts_histogram) == (record.prompt_tokens, ())
+    assert RequestRecord.from_json(record.to_json()) == record
+
+
+def test_an_engine_that_sends_only_new_ids_counts_right():
+    last = chunk(5, finish={"type": "stop"}, completion_tokens=15)
+    assert ask(answering(chunk(1), chunk(10), last, b"data: [DONE]\n\n")).completed
+
+
 def test_generated_text_that_looks_like_counters_is_not_counted():
     text = 'say "completion_tokens": 99, "finish_reason": null'
     record = ask(answering(chunk(1, text=text), chunk(2, text=text, finish={"type": "stop"}), b"data: [DONE]\n\n"))
@@ -104,7 +119,13 @@ def test_generated_text_that_looks_like_counters_is_not_counted():
         ([chunk(1), b'data: {"completion_tokens": 3}\n\n', b"data: [DONE]\n\n"], "last chunk is malformed"),
         ([chunk(1, finish={"type": "abort", "message": "killed"}), b"data: [DONE]\n\n"], "aborted the request: killed"),
         ([chunk(1, finish={"type": "stop"}, prompt_tokens=5), b"data: [DONE]\n\n"], "counted 5 prompt tokens, but 3"),
-        ([b"hello\n\n"], "closed the stream after 0 tokens"),
+        ([b"hello\n\n"], "no stream of events: b'hello"),
+        ([chunk(0, finish={"type": "stop"}), b"data: [DONE]\n\n"], "ended the answer without a token"),
+        ([chunk(1), chunk(200)], "counted 200 tokens, but was asked for at most 64"),
+        ([b'data: {"completion_tokens": ' + b"9" * 5000 + b"}\n\n"], "tokens, but was asked for at most 64"),
+        ([chunk(10), chunk(20, finish={"type": "stop"}, completion_tokens=40)], "40 tokens, but sent the ids of 20"),
+        ([b'data: {"error": "\\u001b[31mred\\n\\nline"}\n\n'], "the server reported: [31mred line"),
+
     ],
 )
 def test_bad_answers_become_records_with_words(pieces, complaint):
@@ -193,6 +214,28 @@ def test_a_connection_serves_one_request_after_another():
     asyncio.run(thrice())
     assert len(seen) == 3
     assert len(set(seen)) == 1
+
+
+def test_a_request_that_crosses_the_end_of_an_idle_connection_is_sent_once_more():
+    answer = chunk(1) + chunk(4, finish={"type": "stop"})
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: %d\r\n\r\n" % len(answer)
+
+    async def once(reader, writer):
+        length = re.search(rb"Content-Length: (\d+)", await reader.readuntil(b"\r\n\r\n"))
+        await reader.readexactly(int(length[1]))
+        writer.write(head + answer)
+        writer.close()  # without having said so
+
+    async def five_times():
+        server = await asyncio.start_server(once, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        async with server, GenerateClient(f"http://127.0.0.1:{port}") as client:
+            for number in range(5):
+                exchange = Exchange(tokenized(number), time.monotonic())
+                await client.generate(exchange, SAMPLING)
+                assert exchange.record().error is None
+
+    asyncio.run(five_times())
 
 
 def test_what_is_not_http_becomes_a_record():

@@ -14,7 +14,7 @@ from spectune.bench.level import LevelPlan
 from spectune.bench.load import run_level
 from spectune.bench.silence import BLIND_S
 
-SAMPLING = Sampling(output_tokens=64)
+SAMPLING = Sampling(output_tokens=10**6)  # some of these engines never end
 # Cut short wherever a test does not look at it; a negative precision is never reached.
 QUICK = {
     "window_s": 0.1,
@@ -152,6 +152,28 @@ def test_an_engine_that_refuses_everything_is_given_up():
     assert level.measured_s is None
     assert 8 <= len(level.records) <= 12
     assert all(record.error == "HTTP 500: boom" for record in level.records)
+
+
+def test_an_engine_that_answers_without_a_token_is_given_up():
+    async def nothing(_engine, request, _body):
+        response = await open_stream(request)
+        await response.write(chunk(0, finish={"type": "stop", "matched": 2}))
+        await response.write_eof()
+        return response
+
+    level = run(FakeEngine(answer=nothing), time_limit_s=25, warmup_limit_s=25)
+    assert level.stop_reason == "failures"
+    assert {record.error for record in level.records} == {"the server ended the answer without a token"}
+
+
+def test_a_burst_of_failures_gives_an_engine_up_whatever_comes_after_it():
+    async def busy_at_first(engine, request, body):
+        first, *others = body["input_ids"]
+        return await engine.stream(request, body) if first == 0 else web.Response(status=503, text="busy")
+
+    level = run(FakeEngine(answer=busy_at_first), time_limit_s=25)
+    assert level.stop_reason == "failures"
+    assert sum(not record.failed for record in level.records) == 1
 
 
 def test_single_failures_do_not_lose_the_others():
