@@ -56,6 +56,10 @@ class Estimate:
         assert factor > 0.0
         return Estimate(self.est * factor, self.lo * factor, self.hi * factor)
 
+    def at_least(self, least: float) -> Estimate:
+        """The figure where nothing below `least`, which it is not, can be; an end that is unknown stays so."""
+        return self if math.isinf(self.lo) else Estimate(self.est, max(self.lo, least), self.hi)
+
     def blurred(self, half_width: float) -> Estimate:
         """The positive figure with one more error: ln of it has this 95 % half-width, added in quadrature."""
         if half_width == 0.0:

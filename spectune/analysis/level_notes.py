@@ -14,6 +14,8 @@ ROUTES_DISAGREE = 0.05
 """Cycle times by two routes further apart than this are reported (MEASUREMENT.md, Definitions)."""
 CLIENT_IS_BUSY = 0.7
 """Share of a core above which the client may be what is measured (MEASUREMENT.md, 13)."""
+STILL_CHANGING = 0.05
+"""Change of the throughput while it is measured above which it was not steady, as for the end of a warm-up."""
 MOSTLY_CACHED = 0.5
 """Share of the prompt tokens above which the prefill was not all real."""
 
@@ -29,6 +31,8 @@ class Doubts:
         failures: What went wrong with the requests that failed.
         cached_share: Prompt tokens from the prefix cache, of all; 0.0 where they are meant to come from there.
         client_cpu: Share of a core the client used.
+        trend: Change of the throughput from the first to the last window, as far as it is beyond chance; 0.0 in an open
+            loop, where it follows the arrivals.
     """
 
     cycle_ms: float
@@ -37,6 +41,7 @@ class Doubts:
     failures: Sequence[str]
     cached_share: float
     client_cpu: float
+    trend: float = 0.0
 
     def notes(self) -> list[str]:
         """Each doubt as a sentence."""
@@ -52,6 +57,12 @@ class Doubts:
             )
         if self.client_cpu > CLIENT_IS_BUSY:
             notes.append(f"the client used {self.client_cpu:.0%} of a core: it may be what limits the throughput")
+        if abs(self.trend) > STILL_CHANGING:
+            course = "rose" if self.trend > 0 else "fell"
+            notes.append(
+                f"the throughput {course} by {abs(self.trend):.0%} while it was measured, beyond chance: it was not "
+                "steady, and a longer run may be faster or slower than its interval says"
+            )
         return notes
 
     def _routes(self) -> str | None:

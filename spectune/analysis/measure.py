@@ -14,6 +14,7 @@ from spectune.analysis.level_notes import Doubts, the_first
 from spectune.analysis.measurement import LevelMeasurement
 from spectune.analysis.open_loop import flow
 from spectune.analysis.steady import Share, chunk_gaps_s, shares, throughput_batches
+from spectune.bench.precision import trend
 from spectune.bench.records import RequestRecord
 from spectune.errors import SpectuneError
 
@@ -58,7 +59,7 @@ def measure_level(
         raise NothingMeasuredError(f"level {level} never got out of its warm-up{the_first(failures)}")
     decoding = shares(records, measured_s)
     if not decoding:
-        raise NothingMeasuredError(f"no request of level {level} was decoding in the steady state{the_first(failures)}")
+        raise NothingMeasuredError(_nothing(level, records, failures))
     rows = np.array([_row(share) for share in decoding], dtype=np.float64)
     classes = [share.record.prompt_class for share in decoding]
     contexts = [context_bucket(share.record) for share in decoding]
@@ -71,6 +72,8 @@ def measure_level(
     ttft_ms = _ttft_ms(records, decoding, measured_s)
     sent = sum(share.record.prompt_tokens for share in decoding)
     cached_share = sum(share.record.cached_tokens for share in decoding) / sent if sent else 0.0
+    batches = throughput_batches(records, measured_s, window_s)
+    traffic = flow(records, measured_s)
     doubts = Doubts(
         cycle_ms=cycle_ms.est,
         inter_chunk_ms=float(gaps_ms.mean()),
@@ -78,8 +81,8 @@ def measure_level(
         failures=failures,
         cached_share=0.0 if shares_prefix else cached_share,
         client_cpu=client_cpu,
+        trend=trend(batches) if traffic is None else 0.0,
     )
-    traffic = flow(records, measured_s)
     return LevelMeasurement(
         level=level,
         n_requests=len(decoding),
@@ -87,10 +90,10 @@ def measure_level(
         accept_length=accept_length,
         accept_length_by_class=_by(classes, rows, classes, accept_length, seed),
         per_position=_survival(decoding),
-        cycle_ms=cycle_ms,
+        cycle_ms=cycle_ms.at_least(0.0),
         inter_chunk_ms=doubts.inter_chunk_ms,
-        decode_speed=decode_speed,
-        output_throughput=batch_means(throughput_batches(records, measured_s, window_s)),
+        decode_speed=decode_speed.at_least(0.0),
+        output_throughput=batch_means(batches).at_least(0.0),
         ttft_p50_ms=float(np.quantile(ttft_ms, 0.5)),
         ttft_p95_ms=float(np.quantile(ttft_ms, 0.95)),
         itl_p50_ms=float(np.quantile(gaps_ms, 0.5)),
@@ -107,12 +110,24 @@ def measure_level(
             name: _survival([share for share in decoding if share.record.prompt_class == name])
             for name in _in_order(classes)
         },
-        decode_cycle_ms=None if decode_cycle_ms is None else swings.widen(decode_cycle_ms),
+        decode_cycle_ms=None if decode_cycle_ms is None else swings.widen(decode_cycle_ms).at_least(0.0),
         offered_rate=None if traffic is None else traffic.offered_rate,
         achieved_rate=None if traffic is None else traffic.achieved_rate,
         graph_used=graph_used,
         notes=(*doubts.notes(), *(traffic.notes() if traffic else ())),
     )
+
+
+def _nothing(level: str, records: Sequence[RequestRecord], failures: Sequence[str]) -> str:
+    """Say why no request gives a speed."""
+    answers = [record for record in records if record.completed]
+    if answers and all(len(record.chunks) < 2 for record in answers):
+        tokens = sum(record.output_tokens for record in answers) / len(answers)
+        return (
+            f"the {len(answers)} answers of level {level} came in one chunk each, with {tokens:.3g} tokens on average: "
+            f"between chunks there is no time to measure{the_first(failures)}"
+        )
+    return f"no request of level {level} was decoding in the steady state{the_first(failures)}"
 
 
 def _row(share: Share) -> tuple[float, ...]:
@@ -152,7 +167,7 @@ def _decode_cycle(rows: Floats, classes: Sequence[str], seed: int) -> Estimate |
 def _accept_length(rows: Floats, classes: Sequence[str], seed: int) -> Estimate:
     if not rows[:, 2].any():
         return Estimate.exactly(1.0)
-    return bootstrap(_tau, rows, classes, seed=seed)
+    return bootstrap(_tau, rows, classes, seed=seed).at_least(1.0)
 
 
 def _survival(decoding: Sequence[Share]) -> tuple[float, ...]:

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from spectune.bench.level import LevelPlan, StopReason
 from spectune.bench.meter import TokenMeter, acceptance_precision, decode_precision, decode_speed, throughput_precision
+from spectune.bench.precision import trend
 from spectune.bench.records import RequestRecord
 
 TICK_S = 0.1
@@ -91,7 +92,9 @@ class Course:
         if len(batches) >= plan.min_windows and self.speed <= plan.precision:
             self.acceptance = acceptance_precision(records)
             answered = sum(not record.failed and record.end_s > self.began_s for record in records)
-            if answered >= plan.min_requests and self.acceptance <= plan.precision:
+            # A line through the windows that rises or falls: they agree with each other, and not with those to come.
+            even = plan.arrivals.open or abs(trend(batches)) <= plan.precision
+            if answered >= plan.min_requests and self.acceptance <= plan.precision and even:
                 return "precision"
         if self._give_up is not None and len(batches) >= plan.min_windows and self._give_up(_highest(batches, records)):
             return "dominated"

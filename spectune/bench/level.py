@@ -20,8 +20,8 @@ class LevelPlan:
         arrivals: When requests are sent.
         sampling: How the engine generates.
         precision: The level ends when the relative half-widths of speed and accept length are below this; the speed is
-            the throughput in a closed loop. In an open loop the throughput is what is asked for, so there it is the
-            tokens per second that one request sees.
+            the throughput in a closed loop, which must not be seen to rise or fall by more than this either. In an open
+            loop the throughput is what is asked for, so there it is the tokens per second that one request sees.
         time_limit_s: Longest time to measure, warm-up not included, but what is cut off later.
         min_requests: Requests that must have been answered while measuring before precision may end the level.
         min_windows: Windows of `window_s` before precision may end the level.

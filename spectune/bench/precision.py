@@ -74,6 +74,28 @@ def relative_half_width(samples: Sequence[float], confidence: float = 0.95) -> f
     return quantile * math.sqrt(variance / len(samples)) / abs(mean)
 
 
+def trend(samples: Sequence[float], confidence: float = 0.997) -> float:
+    """How much samples in a row change from the first to the last, by the straight line through them.
+
+    Args:
+        samples: For instance the throughput of equally long windows, one after the other.
+        confidence: Of the interval of the slope (ordinary least squares) that must leave out zero.
+
+    Returns:
+        A fraction of their mean, negative where they fall; 0.0 where chance may have done it, or for fewer than four.
+    """
+    count, dof = len(samples), len(samples) - 2
+    mean = fmean(samples) if samples else 0.0
+    if count < 4 or mean == 0.0:
+        return 0.0
+    places = [index - (count - 1) / 2 for index in range(count)]
+    spread = sum(place**2 for place in places)
+    slope = sum(place * sample for place, sample in zip(places, samples, strict=True)) / spread
+    squares = sum((sample - mean - slope * place) ** 2 for place, sample in zip(places, samples, strict=True))
+    error = math.sqrt(squares / dof / spread)
+    return slope * (count - 1) / mean if abs(slope) > t_quantile(0.5 + confidence / 2.0, dof) * error else 0.0
+
+
 def relative_half_width_of_ratio(strata: Iterable[Sequence[tuple[float, float]]], confidence: float = 0.95) -> float:
     """Half-width of the interval of Σ numerator / Σ denominator, divided by the ratio.
 

@@ -44,7 +44,7 @@ class LevelSeen:
 
     def contradictions(self) -> list[Mismatch]:
         """What makes the level's figures wrong, whatever they are."""
-        return [*self._tokens(), *self._running(), *self._retractions(), *self._cached(), *self._shared_gpus()]
+        return [*self._tokens(), *self._drafts(), *self._running(), *self._retractions(), *self._cached(), *self._shared_gpus()]
 
     def notes(self) -> list[str]:
         """What a reader should know of how it was served."""
@@ -73,6 +73,19 @@ class LevelSeen:
         received, counted, spare = found
         if not (1 - TOKENS_DIFFER) * received <= counted <= (1 + TOKENS_DIFFER) * received + spare:
             yield Mismatch(f"tokens by the server's counters at {self.measured.level}", received, counted)
+
+    def _drafts(self) -> Iterable[Mismatch]:
+        """Acceptance by position, by which other chains are predicted, is only as good as its histogram."""
+        whole = [record for record in self.records if record.completed and record.spec_correct_drafts_histogram]
+        counted = sum(record.spec_verify_ct + record.spec_num_correct_drafts for record in whole)
+        in_histogram = sum(
+            times * (1 + accepted)
+            for record in whole
+            for accepted, times in enumerate(record.spec_correct_drafts_histogram)
+        )
+        if abs(in_histogram - counted) > TOKENS_DIFFER * counted:
+            what = f"verifies and accepted drafts in the histograms at {self.measured.level}"
+            yield Mismatch(what, counted, in_histogram)
 
     def _running(self) -> Iterable[Mismatch]:
         served = self.served

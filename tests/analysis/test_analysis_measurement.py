@@ -1,9 +1,12 @@
+import itertools
 import json
 import math
 import random
 
 import pytest
 from analysis_records import made_record, simulated_level
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from spectune.analysis.measure import NothingMeasuredError, measure_level
 from spectune.analysis.measurement import LevelMeasurement
@@ -159,10 +162,55 @@ def test_json_has_the_keys_other_programs_read():
     assert math.isinf(LevelMeasurement.from_json(data).decode_speed.hi)
 
 
-@pytest.mark.parametrize("records", [[], [made_record(chunks=((0.5, 8),))], [made_record(error="lost")]])
+@pytest.mark.parametrize("records", [[], [made_record(chunks=((1.5, 1), (1.6, 8)))], [made_record(error="lost")]])
 def test_a_level_without_a_decoding_request_says_so(records):
     with pytest.raises(NothingMeasuredError, match="no request of level c1 was decoding"):
         measure_level("c1", records, (0.0, 1.0))
+
+
+def test_answers_of_one_chunk_each_say_so():
+    with pytest.raises(NothingMeasuredError, match="the 2 answers of level c1 came in one chunk each, with 8 tokens"):
+        measure_level("c1", [made_record(chunks=((0.5, 8),))] * 2, (0.0, 1.0))
+
+
+def test_a_throughput_that_goes_on_rising_is_said_to():
+    times = [10.0 * (index / 600) ** 0.8 for index in range(1, 601)]
+    steady = [index / 60 for index in range(1, 601)]
+    for chunks, rises in ((times, True), (steady, False)):
+        record = made_record(chunks=tuple((time, 2 * index) for index, time in enumerate(chunks, 1)))
+        notes = measure_level("c1", [record], (0.0, 10.0)).notes
+        assert any("the throughput rose by" in note for note in notes) == rises
+
+
+chunk_gaps = st.lists(st.tuples(st.floats(0.0, 0.4), st.integers(1, 6)), min_size=2, max_size=12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    requests=st.lists(st.tuples(st.floats(0.0, 1.0), chunk_gaps, st.sampled_from(["a", "b"])), min_size=1, max_size=6),
+    speculates=st.booleans(),
+)
+def test_no_interval_holds_what_cannot_be(requests, speculates):
+    records = []
+    for sent_s, gaps, prompt_class in requests:
+        times = itertools.accumulate((gap for gap, _ in gaps), initial=sent_s)
+        tokens = itertools.accumulate((new for _, new in gaps), initial=1)
+        chunks, cycles = tuple(zip(times, tokens, strict=True)), len(gaps)
+        correct = (chunks[-1][1] - 1 - cycles) * speculates
+        records.append(
+            made_record(
+                prompt_class=prompt_class, chunks=chunks, sent_s=sent_s, verifies=cycles * speculates, correct=correct
+            )
+        )
+    try:
+        level = measure_level("c2", records, (0.5, 2.0))
+    except NothingMeasuredError:
+        return
+    known = [level.accept_length, *level.accept_length_by_class.values(), *level.accept_length_by_context.values()]
+    assert all(figure.lo >= 1.0 or math.isinf(figure.lo) for figure in known)
+    for figure in (*known, level.cycle_ms, level.decode_cycle_ms, level.decode_speed, level.output_throughput):
+        assert figure is None or (figure.lo <= figure.est <= figure.hi and (figure.lo >= 0 or math.isinf(figure.lo)))
+    assert LevelMeasurement.from_json(level.to_json()) == level
 
 
 def test_a_level_that_never_warmed_up_says_what_its_requests_died_of():

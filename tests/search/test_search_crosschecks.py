@@ -20,10 +20,13 @@ from spectune.search.crosschecks import LevelSeen, tokens_counted
 
 
 def request(tokens: int, verifies: int, correct: int, steps: int = 3, reason: str = "length") -> RequestRecord:
-    histogram = (0,) * (steps + 1)
+    each, more = divmod(correct, max(verifies, 1))
+    histogram = [0] * (steps + 2)
+    histogram[each : each + 2] = verifies - more, more
     return RequestRecord(
-        "p", "code", 20, tokens, 0, 0.0, 0.1, 2.0, ((0.1, 1), (2.0, tokens)), verifies, correct, histogram, reason, None
-    )
+        "p", "code", 20, tokens, 0, 0.0, 0.1, 2.0, ((0.1, 1), (2.0, tokens)), verifies, correct,
+        tuple(histogram[: steps + 1]), reason, None,
+    )  # fmt: skip
 
 
 def seen(served: Served, **changes: object) -> LevelSeen:
@@ -61,6 +64,14 @@ def test_tokens_that_the_server_did_not_count_or_that_never_came(received: int) 
     (mismatch,) = seen(BUSY, records=[request(received, 50, 50)] * 8).contradictions()
     assert mismatch.field == "tokens by the server's counters at c8"
     assert (mismatch.wanted, mismatch.got) == (8 * received, 8 * 101)
+
+
+@pytest.mark.parametrize("histogram", [(0, 0, 0, 100), (10, 0, 0, 0)])
+def test_a_histogram_that_counts_something_else(histogram: tuple[int, ...]) -> None:
+    odd = dataclasses.replace(request(101, 50, 50), spec_correct_drafts_histogram=histogram)
+    (mismatch,) = seen(BUSY, records=[odd] * 8).contradictions()
+    assert mismatch.field == "verifies and accepted drafts in the histograms at c8"
+    assert mismatch.wanted == 8 * 100
 
 
 def test_requests_without_counters_are_not_compared() -> None:
