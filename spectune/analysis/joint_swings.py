@@ -59,7 +59,8 @@ def joint_swings(decoding: Sequence[Share], steady_s: tuple[float, float]) -> Co
         times = np.array(share.chunks, dtype=np.float64)[:, 0]
         residuals = 1.0 / total_gaps - np.diff(times) / total_s
         middles = (times[1:] + times[:-1]) / 2 - begin_s
-        places = np.minimum((middles / (end_s - begin_s) * blocks).astype(int), blocks - 1)  # two chunks at the very end
+        places = (middles / (end_s - begin_s) * blocks).astype(int)
+        places = np.minimum(places, blocks - 1)  # of two chunks at the very end
         pieces[request] = np.bincount(places, residuals, blocks)
     excess = blocks / (blocks - 1) * float((pieces.sum(axis=0) ** 2).sum() - (pieces**2).sum())
     return CommonSwings(math.sqrt(max(0.0, excess)), blocks - 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import stat
 from collections.abc import Iterator
@@ -32,12 +33,14 @@ class PromptFile:
         duplicates: How many repeated an earlier one and were removed.
         empty: How many conversations asked nothing and were left out.
         times_s: Timestamps of the entries in ascending order, those of duplicates too; empty unless all have one.
+        sha256: Of its bytes, in hexadecimal.
     """
 
     prompts: tuple[Prompt, ...]
     duplicates: int
     empty: int = 0
     times_s: tuple[float, ...] = ()
+    sha256: str = ""
 
 
 def read_prompt_file(path: Path, turns: Turns = "last") -> PromptFile:
@@ -50,7 +53,8 @@ def read_prompt_file(path: Path, turns: Turns = "last") -> PromptFile:
         SpectuneError: If the file cannot be read or holds no prompt, or only one.
         InputProblems: The entries that are no prompts, with their lines.
     """
-    content = _content(path).removeprefix(b"\xef\xbb\xbf")
+    raw_content = _content(path)
+    content = raw_content.removeprefix(b"\xef\xbb\xbf")
     prompts: dict[tuple[str, ...], Prompt] = {}
     times: list[float | None] = []
     problems: list[Problem] = []
@@ -80,7 +84,8 @@ def read_prompt_file(path: Path, turns: Turns = "last") -> PromptFile:
         )
     stamps = [time for time in times if time is not None]
     times_s = tuple(sorted(stamps)) if len(stamps) == len(times) else ()
-    return PromptFile(tuple(prompts.values()), found - len(prompts), empty, times_s)
+    sha256 = hashlib.sha256(raw_content).hexdigest()
+    return PromptFile(tuple(prompts.values()), found - len(prompts), empty, times_s, sha256)
 
 
 def _content(path: Path) -> bytes:

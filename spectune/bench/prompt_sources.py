@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from spectune.bench import mixed_language, random_text, tiny_language
@@ -54,6 +54,7 @@ class Workload:
         empty: Conversations left out because they ask nothing.
         times_s: Recorded arrivals in ascending order, of the one file that has them; otherwise empty.
         shared_prefix: What a share of the prompts is given as their beginning.
+        sha256: Of the bytes of each file, by its name in the workload.
     """
 
     strata: tuple[Stratum, ...]
@@ -61,6 +62,7 @@ class Workload:
     empty: int = 0
     times_s: tuple[float, ...] = ()
     shared_prefix: SharedPrefix | None = None
+    sha256: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def recorded_rate(self) -> float | None:
@@ -114,23 +116,24 @@ def open_workload(
             raise SpectuneError(f"the share of {part.prompts} must be positive, but got {part.share:g}")
     whole = sum(part.share for part in parts)
     strata: list[Stratum] = []
-    files: list[PromptFile] = []
+    files: dict[str, PromptFile] = {}
     for part in parts:
         if part.prompts.startswith("builtin:"):
             strata += _builtin(part.prompts, part.share / whole)
         else:
-            files.append(read_prompt_file((folder or Path()) / part.prompts, part.turns))
-            strata += _classes(files[-1], part.prompts, part.share / whole)
+            file = files[part.prompts] = read_prompt_file((folder or Path()) / part.prompts, part.turns)
+            strata += _classes(file, part.prompts, part.share / whole)
     names = [stratum.name for stratum in strata]
     if len(set(names)) < len(names):
         raise SpectuneError("a mix names the same prompts twice; give them one part with the sum of their shares")
-    traces = [file.times_s for file in files if file.times_s]
+    traces = [file.times_s for file in files.values() if file.times_s]
     return Workload(
         tuple(strata),
-        duplicates=sum(file.duplicates for file in files),
-        empty=sum(file.empty for file in files),
+        duplicates=sum(file.duplicates for file in files.values()),
+        empty=sum(file.empty for file in files.values()),
         times_s=traces[0] if len(traces) == 1 else (),
         shared_prefix=shared_prefix,
+        sha256={name: file.sha256 for name, file in files.items()},
     )
 
 

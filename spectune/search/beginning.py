@@ -9,7 +9,9 @@ from spectune.engines.protocol import Engine
 from spectune.errors import SpectuneError
 from spectune.machine import take_fingerprint
 from spectune.search.folder import StudyFolder
+from spectune.search.kept_prompts import kept_prompts
 from spectune.search.migration import migrate, refuse_another
+from spectune.search.traffic import open_prompts
 from spectune.search.warm_start import WARM_START, WarmStart, lend
 from spectune.space import SearchSpace
 
@@ -44,6 +46,7 @@ def open_study(
             warm_start = lend(lender, space, engine)
             belongings[WARM_START] = warm_start.dumps()
             resolved = f"# {warm_start.words}\n{resolved}"
+        belongings |= kept_prompts(open_prompts(space))
         folder.begin(space.text, resolved, environment_of(engine) if launches else None, belongings)
         return [] if warm_start is None else [warm_start.words]
     refuse_another(folder, space)

@@ -22,6 +22,7 @@ from spectune.errors import SpectuneError
 from spectune.search.budget import spent_s
 from spectune.search.feed import PromptFeed
 from spectune.search.folder import StudyFolder
+from spectune.search.kept_prompts import refuse_other_prompts
 from spectune.search.outcome import Evidence
 from spectune.search.prospect import Progress
 from spectune.search.recorded import mean_speed, pooled_noise
@@ -105,6 +106,7 @@ async def check_launch(question: Question, engine: Engine, watcher: Watcher) -> 
     space, study = question.space, question.folder
     where = _own_folder(study, engine)
     workload = open_prompts(space)
+    refuse_other_prompts(study, workload)
     renderer = engine.renderer()
     made: list[TrialRecord] = []
     began = time.monotonic()

@@ -44,7 +44,8 @@ class LevelSeen:
 
     def contradictions(self) -> list[Mismatch]:
         """What makes the level's figures wrong, whatever they are."""
-        return [*self._tokens(), *self._drafts(), *self._running(), *self._retractions(), *self._cached(), *self._shared_gpus()]
+        counted = [*self._tokens(), *self._drafts()]
+        return [*counted, *self._running(), *self._retractions(), *self._cached(), *self._shared_gpus()]
 
     def notes(self) -> list[str]:
         """What a reader should know of how it was served."""

@@ -22,6 +22,7 @@ from spectune.search.dominated import may_end
 from spectune.search.feed import PromptFeed
 from spectune.search.folder import StudyFolder
 from spectune.search.given_up import given_up
+from spectune.search.kept_prompts import refuse_other_prompts
 from spectune.search.plan import Stop, Wait, next_step
 from spectune.search.proposals import Proposer
 from spectune.search.records import TrialRecord
@@ -84,6 +85,7 @@ async def run_study(
     if isinstance(step, Stop):
         return Ended(standing.records, step)
     workload = open_prompts(space)
+    refuse_other_prompts(folder, workload)
     renderer, held = engine.renderer(), contextlib.ExitStack()
     try:
         if not virtual:

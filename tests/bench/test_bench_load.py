@@ -168,7 +168,7 @@ def test_an_engine_that_answers_without_a_token_is_given_up():
 
 def test_a_burst_of_failures_gives_an_engine_up_whatever_comes_after_it():
     async def busy_at_first(engine, request, body):
-        first, *others = body["input_ids"]
+        first, *_others = body["input_ids"]
         return await engine.stream(request, body) if first == 0 else web.Response(status=503, text="busy")
 
     level = run(FakeEngine(answer=busy_at_first), time_limit_s=25)

@@ -13,6 +13,7 @@ from spectune.errors import SpectuneError
 from spectune.search.beginning import environment_of, open_study
 from spectune.search.checking import with_own_profile, with_prompts
 from spectune.search.folder import StudyFolder
+from spectune.search.kept_prompts import PROMPTS_FILE
 from spectune.search.migration import changes
 from spectune.search.shared.description import Description, begin, change
 from spectune.search.shared.meeting import Meeting
@@ -97,9 +98,8 @@ class Comer:
         folder, space, engine = self.folder, self.space, self.engine
         told = list(open_study(folder, space, engine, self.lender, launches=self.launches))
         belongings = dict(engine.belongings())
-        warm_start = folder.belonging(WARM_START)
-        if warm_start is not None:
-            belongings[WARM_START] = warm_start
+        kept = {name: folder.belonging(name) for name in (WARM_START, PROMPTS_FILE)}
+        belongings |= {name: text for name, text in kept.items() if text is not None}
         resolved = folder.resolved_file.read_text(encoding="utf-8")
         mine = Description(
             space=space.text, resolved=resolved, beside=str(space.path.resolve().parent), belongings=belongings,
@@ -175,6 +175,12 @@ def take_up(found: Description, folder: StudyFolder, engine: Engine, *, launches
             raise SpectuneError(
                 f"{folder.root} holds another study than the shared one: {'; '.join(map(str, other))}; move it away, "
                 "or work in another folder"
+            )
+        kept = folder.belonging(PROMPTS_FILE)
+        if kept is not None and found.belongings.get(PROMPTS_FILE, kept) != kept:
+            raise SpectuneError(
+                f"the prompt files here are not those that the shared study was begun with (see {PROMPTS_FILE} in "
+                f"{folder.root}); its launches would not be comparable"
             )
     else:
         folder.begin(found.space, found.resolved, environment_of(engine) if launches else None, found.belongings)
