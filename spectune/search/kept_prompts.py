@@ -33,8 +33,8 @@ def refuse_other_prompts(folder: StudyFolder, workload: Workload) -> None:
         changed = [name for name, sha256 in workload.sha256.items() if known[name] != sha256]
     except (ValueError, KeyError, TypeError):
         raise SpectuneError(
-            f"{folder.root / PROMPTS_FILE} is damaged: it no longer says which prompts the study was begun with; remove "
-            "it if they are still the same"
+            f"{folder.root / PROMPTS_FILE} is damaged: it no longer says which prompts the study was begun with; "
+            "remove it if they are still the same"
         ) from None
     if changed:
         raise SpectuneError(

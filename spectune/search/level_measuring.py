@@ -116,12 +116,15 @@ class Levels:
         if (died := launched.died()) is not None:
             raise died
         errors = [record.error for record in run.records if record.error is not None]
+        begin_s, end_s = run.measured_s or (0.0, run.wall_s)
+        stood_still = run.blind_s > MOST_BLIND * (end_s - begin_s)
         hangs = run.stop_reason == "hang"
-        if hangs or not run.records or len(errors) > MOST_FAILED * len(run.records):
+        failed = not run.records or len(errors) > MOST_FAILED * len(run.records)
+        # What keeps this process from looking may well silence the engine, too.
+        if (hangs and not stood_still) or (failed and not hangs):
             excerpt = launched.log_tail(EXCERPT_BYTES)
             raise TrialFailed(classify_requests(errors, level.name, len(run.records), hangs=hangs, excerpt=excerpt))
-        begin_s, end_s = run.measured_s or (0.0, 0.0)
-        if run.blind_s > MOST_BLIND * (end_s - begin_s):
+        if stood_still:
             said = (
                 f"spectune itself stood still for {run.blind_s:.0f} s while {level.name} was measured (stopped, or "
                 "without a processor), so nobody knows how fast the engine was"

@@ -10,7 +10,7 @@ import pytest
 from search_simulated import Silent, chain, write
 
 from spectune.bench.course import GiveUp
-from spectune.bench.level import LevelPlan, LevelRun
+from spectune.bench.level import LevelPlan, LevelRun, StopReason
 from spectune.engines.open import open_engine
 from spectune.engines.simulated.engine import SimulatedEngine
 from spectune.search import Role, Step
@@ -27,16 +27,18 @@ class StoodStill(VirtualLaunch):
     """In virtual time nobody is stopped, so the part of a level that went by meanwhile is added here."""
 
     part = 0.0
+    reason: StopReason = "time"
 
     async def measure(
         self, plan: LevelPlan, prompts: PromptFeed, says: Says, give_up: GiveUp | None = None
     ) -> LevelRun:
         run = await super().measure(plan, prompts, says, give_up)
         assert run.measured_s is not None
-        return replace(run, blind_s=self.part * (run.measured_s[1] - run.measured_s[0]))
+        blind_s = self.part * (run.measured_s[1] - run.measured_s[0])
+        return replace(run, blind_s=blind_s, stop_reason=self.reason)
 
 
-def measured(file: Path, part: float) -> Levels:
+def measured(file: Path, part: float, reason: StopReason = "time") -> Levels:
     space = load_space(file)
     engine = open_engine(space)
     assert isinstance(engine, SimulatedEngine)
@@ -44,7 +46,7 @@ def measured(file: Path, part: float) -> Levels:
     step = Step(0, Role.SEARCH, chain(3), "for a test")
     levels = Levels(step, space, engine, feed, Silent(), None, hang_s=45.0, keep=lambda *_: None)
     launched = StoodStill(engine.profile, engine.command(chain(3), host="127.0.0.1", port=30000), {})
-    launched.part = part
+    launched.part, launched.reason = part, reason
 
     async def made() -> None:
         await launched.start(60.0, lambda _: None)
@@ -54,9 +56,10 @@ def measured(file: Path, part: float) -> Levels:
     return levels
 
 
-def test_it_fails_through_no_fault_of_its_candidate(tmp_path: Path) -> None:
+@pytest.mark.parametrize("reason", ["time", "hang"])
+def test_it_fails_through_no_fault_of_its_candidate(tmp_path: Path, reason: StopReason) -> None:
     with pytest.raises(TrialFailed, match=r"spectune itself stood still for .* while c1 was measured") as failed:
-        measured(write(tmp_path), 1.5 * MOST_BLIND)
+        measured(write(tmp_path), 1.5 * MOST_BLIND, reason)
     assert failed.value.failure.failure_class is FailureClass.ENVIRONMENT
     assert not failed.value.failure.failure_class.blames_candidate
 
