@@ -31,7 +31,7 @@ def compare_two(first: str, second: str, *, as_json: bool) -> int:
         SpectuneError: One of them cannot be read, has nothing measured, or they are not of a kind.
     """
     (folder, before), (other, after) = _side(first), _side(second)
-    if folder.root.resolve() == other.root.resolve():
+    if folder.realpath == other.realpath:
         raise SpectuneError(f"{first} and {second} are the same study; compare needs two")
     kinds = [side.space.engine.kind == "simulated" for side in (before, after)]
     if kinds[0] != kinds[1]:

@@ -58,9 +58,11 @@ def open_study(
             "with --study NAME"
         )
     for name, text in belongings.items():
-        if folder.belonging(name) != text:
+        kept = folder.belonging(name)
+        if kept != text:
+            which = f"a {name} that is gone or damaged" if kept is None else f"another {name}"
             raise SpectuneError(
-                f"the study {folder.name} was begun with another {name} (kept as {folder.root / name}); "
+                f"the study {folder.name} was begun with {which} (kept as {folder.root / name}); "
                 "give this one a name of its own with --study NAME"
             )
     return migrate(folder, space)

@@ -6,6 +6,7 @@ They are made as every trial is, supervised, read back, asked the canaries, but 
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -94,7 +95,8 @@ def with_own_profile(folder: StudyFolder, space: SearchSpace) -> SearchSpace:
     """Return a study's space; the machine of a simulated one is the study's own copy of its profile."""
     if space.engine.kind != "simulated":
         return space
-    return space.with_engine(space.engine.model_copy(update={"profile": str((folder.root / PROFILE_FILE).resolve())}))
+    profile = os.path.realpath(folder.root / PROFILE_FILE)
+    return space.with_engine(space.engine.model_copy(update={"profile": profile}))
 
 
 async def check_launch(question: Question, engine: Engine, watcher: Watcher) -> list[TrialRecord]:

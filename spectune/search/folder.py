@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Mapping
@@ -14,12 +15,14 @@ from filelock import FileLock, Timeout
 from spectune import files
 from spectune.errors import SpectuneError
 from spectune.machine import users_of
+from spectune.search.launch_files import BEGUN, RESULT, launch_files
 from spectune.search.records import TrialRecord
 from spectune.search.steps import DamagedRecord, Role, Step
 from spectune.space import SearchSpace, load_space
 
 STUDIES = Path("studies")
 REMEDY = "move its trial folder away and the same search command measures that launch again"
+TRIALS = "trials"
 ENVIRONMENT = "environment.json"
 LOCK = ".lock"  # held as long as a search runs the study
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -65,12 +68,12 @@ class StudyFolder:
     @property
     def name(self) -> str:
         """The study's name."""
-        return self.root.resolve().name
+        return Path(self.realpath).name
 
     @property
     def realpath(self) -> str:
         """Where it is, however it was named: no other study has it on this machine."""
-        return str(self.root.resolve())
+        return os.path.realpath(self.root)  # of links that go round in circles, too: reading says what is wrong
 
     @property
     def space_file(self) -> Path:
@@ -122,7 +125,15 @@ class StudyFolder:
             resolved: The space as understood.
             environment: The machine; None where launches are made on others, of which nothing is known yet.
             belongings: Files that the engine keeps with it, by name.
+
+        Raises:
+            SpectuneError: It cannot be written, or launches are there whose space is gone: nobody knows what they mean.
         """
+        if launch_files(self.root / TRIALS, RESULT):
+            raise SpectuneError(
+                f"{self.root} holds launches, but its {self.space_file.name} is gone; restore that, or move the folder "
+                "away, or choose another --study name"
+            )
         files.write_whole(self.resolved_file, resolved)
         if environment is not None:
             self.keep_environment(environment)
@@ -136,6 +147,8 @@ class StudyFolder:
         Raises:
             SpectuneError: When it cannot be read.
         """
+        for file in (self.resolved_file, self.space_file):
+            files.require_file(file)
         space = load_space(self.resolved_file)
         try:
             return replace(space, text=self.space_file.read_text(encoding="utf-8"), path=self.space_file)
@@ -146,8 +159,9 @@ class StudyFolder:
 
     def belonging(self, name: str) -> str | None:
         """Return a file that `begin` wrote for the engine, None where it is gone."""
+        file = self.root / name
         try:
-            return (self.root / name).read_text(encoding="utf-8")
+            return file.read_text(encoding="utf-8") if file.is_file() else None
         except (OSError, UnicodeDecodeError):
             return None
 
@@ -180,6 +194,7 @@ class StudyFolder:
         Raises:
             SpectuneError: When the folder cannot be written.
         """
+        files.make_folder(self.root)
         lock = FileLock(self.root / LOCK)
         try:
             lock.acquire(timeout=0)
@@ -199,29 +214,30 @@ class StudyFolder:
 
     def trial_folder(self, trial: int, role: Role) -> Path:
         """Return the folder of a launch; baselines and confirmations say so in their names."""
-        return self.root / "trials" / (f"{trial:04d}" if role is Role.SEARCH else f"{trial:04d}-{role.value}")
+        return self.root / TRIALS / (f"{trial:04d}" if role is Role.SEARCH else f"{trial:04d}-{role.value}")
 
     def open_trial(self, step: Step) -> Path:
         """Make an empty folder for a launch and write down what is about to be launched."""
         folder = self.trial_folder(step.trial, step.role)
-        if (folder / "result.json").exists():
+        if (folder / RESULT).exists():
             raise SpectuneError(f"{folder} holds a finished launch, which is never overwritten")
-        shutil.rmtree(folder, ignore_errors=True)  # an interrupted launch of the same number is made again
-        files.write_json(folder / "candidate.json", step.to_json())
+        if folder.is_dir():  # an interrupted launch of the same number is made again
+            shutil.rmtree(folder, ignore_errors=True)
+        files.write_json(folder / BEGUN, step.to_json())
         return folder
 
     def write_result(self, record: TrialRecord) -> None:
         """Write the record of a finished launch."""
-        files.write_json(self.trial_folder(record.trial, record.role) / "result.json", record.to_json())
+        files.write_json(self.trial_folder(record.trial, record.role) / RESULT, record.to_json())
 
     def records(self) -> list[TrialRecord]:
         """Return every finished launch, in order.
 
         Raises:
-            SpectuneError: When a record is damaged, naming its file.
+            SpectuneError: When a record is damaged or may not be read, naming its file.
         """
         found: dict[int, tuple[Path, TrialRecord]] = {}
-        for path in sorted((self.root / "trials").glob("[0-9]*/result.json")):
+        for path in launch_files(self.root / TRIALS, RESULT):
             try:
                 record = TrialRecord.from_json(files.read_json(path), str(path))
             except DamagedRecord as error:
@@ -236,8 +252,8 @@ class StudyFolder:
     def interrupted(self) -> list[Step]:
         """Return the launches that were begun and never finished."""
         steps = []
-        for path in sorted((self.root / "trials").glob("[0-9]*/candidate.json")):
-            if (path.parent / "result.json").exists():
+        for path in launch_files(self.root / TRIALS, BEGUN):
+            if (path.parent / RESULT).exists():
                 continue
             try:
                 steps.append(Step.from_json(files.read_json(path), str(path)))
@@ -248,7 +264,7 @@ class StudyFolder:
 
 def running_studies() -> list[tuple[StudyFolder, set[int]]]:
     """Return the studies of the current folder that somebody runs, each with the processes that hold its lock."""
-    locks = {str((study.root / LOCK).resolve()): study for study in all_studies()}
+    locks = {os.path.realpath(study.root / LOCK): study for study in all_studies()}
     return [(locks[path], pids) for path, pids in users_of(locks.keys()).items() if pids]
 
 

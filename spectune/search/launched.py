@@ -135,6 +135,7 @@ class ServedLaunch:
         self._gpus = GpuMemory(engine.gpus_held, env.get("CUDA_VISIBLE_DEVICES"))
         self._others = Others()
         self.now = time.monotonic
+        self._level_began_at = _epoch()
 
     async def start(self, timeout_s: float, says: Says) -> Mapping[str, Any]:
         """Start the process tree on free GPUs and wait for one real generation."""
@@ -154,6 +155,7 @@ class ServedLaunch:
             if not await client.flush_cache():
                 self._notes("the engine did not empty its prefix cache before a level")
             await asyncio.to_thread(self._machine.begin)
+            self._level_began_at = _epoch()
             run = await run_level(
                 client, prompts, plan,
                 stop_when=self._server.exited, give_up=give_up, progress=lambda at: says(describe(at)),
@@ -182,9 +184,13 @@ class ServedLaunch:
         return self._engine.effective(self._server.log_path, server_info)
 
     def served(self, begin_s: float, end_s: float, running: int | None) -> Served:
-        """Read its log, which counts in seconds of the epoch."""
-        epoch = time.time() - self.now()
-        return self._engine.served(self._server.log_path, epoch + begin_s, epoch + end_s, running)
+        """Read its log, which counts in seconds of the epoch.
+
+        Only what lies between the moments by the time of day as it was then and as it is now: where it was set
+        meanwhile, nothing of another time is taken for this one.
+        """
+        epochs = self._level_began_at, _epoch()
+        return self._engine.served(self._server.log_path, max(epochs) + begin_s, min(epochs) + end_s, running)
 
     def died(self) -> EngineDied | None:
         """Return how the first process ended."""
@@ -210,6 +216,11 @@ class ServedLaunch:
     def log_tail(self, max_bytes: int) -> str:
         """Return the end of the log file."""
         return log_tail(self._server.log_path, max_bytes)
+
+
+def _epoch() -> float:
+    """Return the time of day at which the clock of launches stood at 0; it moves when the time of day is set."""
+    return time.time() - time.monotonic()
 
 
 def describe(progress: LevelProgress) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -111,10 +112,10 @@ class SimulatedEngine(SGLangEngine):
         The profile is the study's own copy: one that is edited meanwhile is another machine.
         """
         return {
-            PROFILE_VARIABLE: str((occasion.folder / PROFILE_FILE).resolve()),
+            PROFILE_VARIABLE: os.path.realpath(occasion.folder / PROFILE_FILE),
             LAUNCH_VARIABLE: str(occasion.number),
             HOURS_VARIABLE: f"{occasion.hours:.9f}",
-            FIRED_VARIABLE: str((occasion.folder / FIRED_FILE).resolve()),
+            FIRED_VARIABLE: os.path.realpath(occasion.folder / FIRED_FILE),
         }
 
     def unknown_names(self, drafters: Sequence[Any]) -> Iterator[str]:
