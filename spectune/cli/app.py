@@ -7,6 +7,7 @@ import signal
 import sys
 
 import spectune.cli.commands  # noqa: F401 (registers them)
+from spectune.cli.exhausted import exhausted
 from spectune.cli.program import app
 from spectune.cli.silence import SILENCE
 from spectune.cli.streams import open_standard_streams, print_error
@@ -35,20 +36,10 @@ def main() -> None:
     except OSError as error:  # the current folder is gone, the output device is full, …
         print_error(error)
         sys.exit(BAD_INPUT)
-    except MemoryError:
-        print_error(
-            SpectuneError("this process may take no more memory; see `ulimit -v`, or the limit of its container")
-        )
-        sys.exit(BAD_INPUT)
-    except RuntimeError as error:
-        if "can't start new thread" not in str(error):
+    except (MemoryError, SystemError, RuntimeError) as error:
+        if (said := exhausted(error)) is None:
             raise
-        print_error(
-            SpectuneError(
-                "this process may start no more threads; see `ulimit -v` and `ulimit -u`, or the limits of its "
-                "container; launches that were finished are kept"
-            )
-        )
+        print_error(SpectuneError(said))
         sys.exit(BAD_INPUT)
     finally:
         SILENCE.end()

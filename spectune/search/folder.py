@@ -201,7 +201,10 @@ class StudyFolder:
         except Timeout:
             return None
         except OSError as error:
-            raise SpectuneError(f"cannot write to {self.root}: {error.strerror or error}") from None
+            raise SpectuneError(
+                f"cannot lock {self.root / LOCK}: {error.strerror or error}; make the study's folder one that you may "
+                "write to, or choose another --study name"
+            ) from None
         return lock
 
     def identity(self) -> tuple[int, int] | None:
