@@ -42,4 +42,7 @@ def main() -> None:
         print_error(SpectuneError(said))
         sys.exit(BAD_INPUT)
     finally:
+        for number in (signal.SIGINT, signal.SIGTERM):  # what is left puts nothing in order, and may be cut short
+            if signal.getsignal(number) is signal.default_int_handler:
+                signal.signal(number, signal.SIG_DFL)
         SILENCE.end()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 from readme_commands import ROOT, SPECTUNE
@@ -26,6 +27,17 @@ def test_before_a_run_begins(tmp_path: Path) -> None:
         search.terminate()
         assert search.wait(60.0) == 130
         assert "Traceback" not in search.stderr.read()
+
+
+def test_a_second_ctrl_c_while_the_interpreter_ends_is_no_traceback() -> None:
+    program = (
+        "import atexit, os, signal, sys; from spectune.cli import main\n"
+        "atexit.register(os.kill, os.getpid(), signal.SIGINT)\n"
+        "sys.argv = ['spectune', '--version']; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGINT
+    assert done.stderr == ""
 
 
 def test_after_a_run_the_signal_has_its_meaning_again() -> None:
