@@ -23,5 +23,6 @@ def launch_files(trials: Path, name: str) -> list[Path]:
         return []
     except OSError as error:
         raise SpectuneError(
-            f"cannot look into {error.filename or trials}: {error.strerror or error}; the study's launches are there"
+            f"cannot look into {error.filename or trials}: {error.strerror or error}; the study's launches are there: "
+            "let yourself read it"
         ) from None

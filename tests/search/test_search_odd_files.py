@@ -65,3 +65,19 @@ def test_a_folder_that_is_a_link_is_used(tmp_path: Path) -> None:
     (tmp_path / "studies").symlink_to("disk")
     files.write_whole(tmp_path / "studies/sim/space.yaml", "x")
     assert (tmp_path / "disk/sim/space.yaml").read_text() == "x"
+
+
+def test_launches_that_cannot_be_seen_are_not_taken_for_none(tmp_path: Path) -> None:
+    folder = StudyFolder(tmp_path)
+    assert folder.records() == []
+    (tmp_path / "trials").write_text("a disk's worth of zeros")
+    with pytest.raises(SpectuneError, match=f"cannot look into {tmp_path / 'trials'}"):
+        folder.records()
+
+
+def test_launches_whose_space_is_gone_are_no_new_study(tmp_path: Path) -> None:
+    folder = StudyFolder(tmp_path)
+    folder.write_result(record(1, chain(3)))
+    with pytest.raises(SpectuneError, match=r"holds launches, but its space\.yaml is gone"):
+        folder.begin("schema: 1", "schema: 1", None, {})
+    assert not folder.exists()
