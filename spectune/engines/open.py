@@ -10,8 +10,9 @@ from functools import cache
 from spectune.counts import count
 from spectune.engines import cpu_reference
 from spectune.engines.parts import Illegal
-from spectune.engines.sglang.adapter import MODEL_ARGUMENTS, SGLangEngine
+from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.engines.sglang.interpreter import Interpreter
+from spectune.engines.sglang.named_models import MODEL_ARGUMENTS
 from spectune.engines.sglang.options import SHIPPED_VERSION, Options
 from spectune.engines.sglang.versions.accepted import accepted_arguments
 from spectune.engines.sglang.versions.history import check_supported

@@ -16,30 +16,20 @@ from spectune.engines.sglang import arguments, effective
 from spectune.engines.sglang.drafting import capture_allowance_s, causes_of_nothing_accepted
 from spectune.engines.sglang.echo import echoed_otherwise
 from spectune.engines.sglang.forced_acceptance import LENGTH, forced_lengths
-from spectune.engines.sglang.group_size import beyond_gpus
 from spectune.engines.sglang.interpreter import Interpreter, Tokenizer
+from spectune.engines.sglang.legality import Legality
 from spectune.engines.sglang.log_signatures import SIGNATURES
 from spectune.engines.sglang.named_models import NamedModels
 from spectune.engines.sglang.options import SHIPPED_VERSION, Options
 from spectune.engines.sglang.preflight.drafters import Drafters
 from spectune.engines.sglang.rules import ALGORITHM
-from spectune.engines.sglang.rules.folding import Rulebook, algorithm_of, nearest_legal
+from spectune.engines.sglang.rules.folding import Rulebook, nearest_legal
 from spectune.engines.sglang.rules.judging import Finding
-from spectune.engines.sglang.versions.overlap import VARIABLE as OVERLAP_VARIABLE
-from spectune.engines.sglang.versions.translation import translate, unavailable
+from spectune.engines.sglang.versions.translation import translate
 from spectune.errors import Problem
 from spectune.machine import count_gpus
 from spectune.serving import EngineFailed, Failure
 from spectune.space import DRAFTER, Candidate, is_speculative
-
-COUPLED_VARIABLES = frozenset({f"env.{OVERLAP_VARIABLE}"})  # decides whether an older SGLang takes a tree
-SET_BY_LAUNCHER = frozenset(
-    {
-        "NCCL_CUMEM_ENABLE", "NCCL_NVLS_ENABLE", "NCCL_GRAPH_REGISTER", "CUDA_DEVICE_MAX_CONNECTIONS",
-        "TRTLLM_ENABLE_PDL", "CUDA_MODULE_LOADING",
-    }
-)  # fmt: skip
-MODEL_ARGUMENTS = ("model-path", "tokenizer-path", "speculative-draft-model-path", "speculative-draft-model")
 
 
 @dataclass(frozen=True)
@@ -108,7 +98,7 @@ class SGLangEngine:
         if self.cuda and (found := count_gpus()) < self.gpus:
             seen = f"engine.gpus asks for {count(self.gpus, 'GPU')}, but this machine shows {found}"
             problems.append(Problem(f"{seen}; run it where they are, or lower engine.gpus"))
-        if (beyond := self._beyond_gpus({})) is not None:
+        if (beyond := self._legality.beyond_gpus({})) is not None:
             problems.append(Problem(f"{beyond.reason}; raise engine.gpus"))
         return problems
 
@@ -127,34 +117,19 @@ class SGLangEngine:
 
     def draft_names(self, names: Collection[str]) -> frozenset[str]:
         """Return S, K, N, the algorithm and an older SGLang's overlap variable; all where rules couple them to more."""
-        return self._rules.draft_names(names) | (COUPLED_VARIABLES & frozenset(names))
+        return self._legality.draft_names(names)
 
     def draft_part(self, values: Assignment) -> Part:
         """Judge S, K, N and the algorithm, whatever else is chosen."""
-        part = self._rules.draft_part(values)
-        if part.key is None:  # everything is judged with the draft, the drafter included
-            part = self._drafters.fitting(part, {**values, ALGORITHM: algorithm_of({**self.fixed, **values})})
-        return self._there(part)
+        return self._legality.draft_part(values)
 
     def rest_part(self, key: Any, values: Assignment) -> Part:
         """Judge everything else beside any draft with this key."""
-        part = self._rules.rest_part(key, values)
-        return self._there(part if key is None else self._drafters.fitting(part, {**values, ALGORITHM: key[0]}))
+        return self._legality.rest_part(key, values)
 
     def preflight(self, values: Assignment, longest_request: int | None = None) -> list[Finding]:
         """Say what is wrong with the drafter of an assignment, from config.json and tensor headers."""
-        return self._drafters.findings(values, longest_request)
-
-    def _there(self, part: Part) -> Part:
-        """Exclude a legal part that the installed version does not have, or the launch's GPUs do not bear."""
-        if part.illegal:
-            return part
-        values = dict(part.items)
-        lacking = unavailable(values, self.env, self.options) or self._beyond_gpus(values)
-        return part if lacking is None else replace(part, illegal=lacking)
-
-    def _beyond_gpus(self, values: Assignment) -> Illegal | None:
-        return beyond_gpus(self.fixed, values, self.gpus) if self.gpus_held else None
+        return self._legality.drafters.findings(values, longest_request)
 
     def repaired(self, assignment: Assignment) -> Assignment:
         """Return the assignment with N moved into the bounds that S and K set."""
@@ -164,8 +139,7 @@ class SGLangEngine:
         self, candidate: Candidate, *, host: str, port: int, nccl_port: int | None = None, api_key: str | None = None
     ) -> LaunchCommand:
         """Return the launch with every argument explicit on which a default could silently differ."""
-        launch = self._complete(candidate.arguments)
-        launch |= {name: self._named.place(launch[name]) for name in MODEL_ARGUMENTS if name in launch}
+        launch = self._named.placed(self._complete(candidate.arguments))
         launch |= {"host": host, "port": port, "nccl-port": nccl_port, "api-key": api_key}  # what is None is left out
         argv = [self.program, "-m", "sglang.launch_server"]
         unset = (*self.unset, *candidate.unset_env)
@@ -184,7 +158,7 @@ class SGLangEngine:
     @property
     def set_by_launcher(self) -> frozenset[str]:
         """What `entrypoints/engine.py` sets before it spawns the schedulers (facts, section 1.3)."""
-        return SET_BY_LAUNCHER
+        return effective.SET_BY_LAUNCHER
 
     def falsified(self, workers: Sequence[Mapping[str, str]]) -> list[Mismatch]:
         """Return simulated acceptance that somebody left on."""
@@ -218,8 +192,7 @@ class SGLangEngine:
 
     def mismatches(self, candidate: Candidate, server_info: Mapping[str, Any]) -> list[Mismatch]:
         """Compare every argument that was passed, as SGLang rewrites it, with the one the running engine reports."""
-        wanted = self._rules.expected(self._complete(candidate.arguments))
-        wanted |= {name: self._named.place(wanted[name]) for name in MODEL_ARGUMENTS if name in wanted}
+        wanted = self._named.placed(self._rules.expected(self._complete(candidate.arguments)))
         found = echoed_otherwise(wanted, server_info)
         if not candidate.speculative and server_info.get("speculative_algorithm") not in (None, "NONE"):
             found.append(Mismatch(ALGORITHM, None, server_info["speculative_algorithm"]))
@@ -232,7 +205,7 @@ class SGLangEngine:
     def differences(self, candidate: Candidate, found: Effective) -> list[Mismatch]:
         """Compare captured graphs, running requests and what NCCL logs with what was asked for."""
         launch = self._complete(candidate.arguments)
-        unset = [name for name in (*self.unset, *candidate.unset_env) if name not in SET_BY_LAUNCHER]
+        unset = (*self.unset, *candidate.unset_env)
         return [
             *effective.differences(launch, found, speculative=candidate.speculative),
             *effective.nccl_differences({**self.env, **candidate.env}, unset, found.nccl),
@@ -270,9 +243,10 @@ class SGLangEngine:
         return arguments.complete(values, self.fixed, cuda=self.cuda, most_running=self.most_running)
 
     @cached_property
-    def _drafters(self) -> Drafters:
+    def _legality(self) -> Legality:
         on = self.check_drafters and not self.simulated
-        return Drafters(self.fixed, self.env, self.version or SHIPPED_VERSION, self._named.place, on=on)
+        drafters = Drafters(self.fixed, self.env, self.version or SHIPPED_VERSION, self._named.place, on=on)
+        return Legality(self._rules, drafters, self.fixed, self.env, self.options, self.gpus_held)
 
     @cached_property
     def _named(self) -> NamedModels:

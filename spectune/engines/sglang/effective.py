@@ -18,6 +18,12 @@ BATCHES = "cuda-graph-bs-decode"
 FEWEST_LINES = 4  # of a rank: the mean of fewer says nothing
 GRAPHS_OFF = ("disable-decode-cuda-graph", "disable-cuda-graph")
 RUNNING = "max-running-requests"
+SET_BY_LAUNCHER = frozenset(
+    {
+        "NCCL_CUMEM_ENABLE", "NCCL_NVLS_ENABLE", "NCCL_GRAPH_REGISTER", "CUDA_DEVICE_MAX_CONNECTIONS",
+        "TRTLLM_ENABLE_PDL", "CUDA_MODULE_LOADING",
+    }
+)  # fmt: skip
 
 
 def effective(log: Path, server_info: Mapping[str, Any]) -> Effective:
@@ -72,10 +78,11 @@ def nccl_differences(env: Mapping[str, str], unset: Collection[str], said: Mappi
 
     Args:
         env: Variables of the launch.
-        unset: Those that must be absent.
+        unset: Those that must be absent, as far as the launcher does not set them itself.
         said: Variable → value as NCCL logged it; one it did not log is not judged.
     """
-    wanted = {name: value for name, value in env.items() if name in said} | dict.fromkeys(unset)
+    absent = [name for name in unset if name not in SET_BY_LAUNCHER]
+    wanted = {name: value for name, value in env.items() if name in said} | dict.fromkeys(absent)
     return [
         Mismatch(f"{name}, as NCCL logs it", "unset" if value is None else value, said[name])
         for name, value in sorted(wanted.items())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from spectune.engines.sglang.model_config import Model
 
 RUNTIME_PREFIX = "runtime:"
+MODEL_ARGUMENTS = ("model-path", "tokenizer-path", "speculative-draft-model-path", "speculative-draft-model")
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,10 @@ class NamedModels:
         if self.runtime is not None and text.startswith(RUNTIME_PREFIX):
             return str(self.runtime / text.removeprefix(RUNTIME_PREFIX))
         return os.path.expanduser(text)  # noqa: PTH111 (Path would rewrite hub names such as "./org//name")
+
+    def placed(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return arguments with the places of the models that they name."""
+        return {name: self.place(value) if name in MODEL_ARGUMENTS else value for name, value in arguments.items()}
 
     def model(self, reference: Any) -> Model:
         """Return what the config.json of a model folder tells; nothing is asked of a hub."""
