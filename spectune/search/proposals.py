@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from spectune.search.guided.stopping import Outlook
 
 DRAWS = 40  # by the sampler, before a candidate is taken at random
+RANDOM_DRAWS = 1000  # before all candidates are gone through
+OPENING = "the first launch of this algorithm and drafter, with a chain that tells most about it"
 
 
 @dataclass(frozen=True)
@@ -112,15 +114,8 @@ class Proposer:
         launches: Sequence[Launch] = (*records, *running)
         seen = {one.candidate.candidate_id for one in launches}
         ruled_out = learned(records)
-        for candidate in self._pending(records):
-            if candidate.candidate_id in seen:
-                continue
-            return Proposal(
-                candidate, "the first launch of this algorithm and drafter, with a chain that tells most about it"
-            )
-        if self.sampler == GUIDED:
-            return self._advised(records, running, seen, ruled_out)
-        return self._drawn(records, running, seen, ruled_out) or self._any(seen, ruled_out, len(launches))
+        offers = self._offers(records, running)
+        return next((offer for offer in offers if self._new(offer.candidate, seen, ruled_out)), None)
 
     def standing(self, records: Sequence[TrialRecord], candidate: Candidate) -> float | None:
         """Return what the guided search believes of a launched candidate, as mean log of the objectives.
@@ -175,42 +170,35 @@ class Proposer:
             return True
         return self._space.parameters[NUM_DRAFT_TOKENS].allows(tokens)
 
-    def _advised(
-        self,
-        records: Sequence[TrialRecord],
-        running: Sequence[Step],
-        seen: AbstractSet[str],
-        ruled_out: Sequence[Exclusion],
-    ) -> Proposal | None:
-        """Ask the guide itself, whose advice as an Optuna sampler is the same, until it names something new."""
+    def _offers(self, records: Sequence[TrialRecord], running: Sequence[Step]) -> Iterator[Proposal]:
+        """Yield what might be launched next, the best first, whether or not it has been launched or is excluded."""
+        yield from (Proposal(candidate, OPENING) for candidate in self._pending(records))
+        if self.sampler == GUIDED:
+            yield from self._advised(records, running)
+        else:
+            yield from self._drawn(records, running)
+            yield from self._any(len(records) + len(running))
+
+    def _advised(self, records: Sequence[TrialRecord], running: Sequence[Step]) -> Iterator[Proposal]:
+        """Ask the guide itself, whose advice as an Optuna sampler is the same."""
         evidence = self._evidence(records)
         elsewhere = [Evidence(step.candidate, None) for step in running]
         for _ in range(DRAWS):
             advice = self._guide.propose(evidence, elsewhere)
             if advice is None:  # nothing is left that is worth a launch
-                return None
-            if self._new(advice.candidate, seen, ruled_out):
-                return Proposal(advice.candidate, advice.why)
-            self._guide.refuse(advice.candidate)
-        return None
+                return
+            yield Proposal(advice.candidate, advice.why)
+            self._guide.refuse(advice.candidate)  # or it would be advised again
 
-    def _drawn(
-        self,
-        records: Sequence[TrialRecord],
-        running: Sequence[Step],
-        seen: AbstractSet[str],
-        ruled_out: Sequence[Exclusion],
-    ) -> Proposal | None:
-        """Let a stock sampler draw until it draws something new."""
+    def _drawn(self, records: Sequence[TrialRecord], running: Sequence[Step]) -> Iterator[Proposal]:
+        """Let a stock sampler draw."""
         launches = len(records) + len(running)
         # Seeded by how much is known, so that a resumed study goes on as the uninterrupted one would.
         sampler = stock_sampler(self.sampler, self._space, seed=self._seed + launches)
         study = memory_study(records, self._space, sampler, running)
         for _ in range(DRAWS):
-            candidate = self.legal(suggested(study.ask(), self._space))
-            if candidate is not None and self._new(candidate, seen, ruled_out):
-                return Proposal(candidate, self._why(launches))
-        return None
+            if (candidate := self.legal(suggested(study.ask(), self._space))) is not None:
+                yield Proposal(candidate, self._why(launches))
 
     def _new(self, candidate: Candidate, seen: AbstractSet[str], ruled_out: Sequence[Exclusion]) -> bool:
         """Whether the search may launch a candidate.
@@ -235,15 +223,13 @@ class Proposer:
             borrowed=lent.evidence if lent else (), lender=lent.study if lent else "",
         )  # fmt: skip
 
-    def _any(self, seen: AbstractSet[str], ruled_out: Sequence[Exclusion], launches: int) -> Proposal | None:
-        """Return some candidate not seen yet, drawn at random where the space is large."""
+    def _any(self, launches: int) -> Iterator[Proposal]:
+        """Yield candidates drawn at random, which is quick where the space is large, and then all."""
         why = "not tried yet; the sampler only came back to launched ones"
         rng = random.Random(self._seed + launches)  # noqa: S311 (no secret depends on it)
         parameters = self._space.parameters.values()
-        for _ in range(1000):
+        for _ in range(RANDOM_DRAWS):
             drawn = {p.name: p.values[rng.randrange(len(p.values))] for p in parameters}
-            candidate = self.legal(drawn)
-            if candidate is not None and self._new(candidate, seen, ruled_out):
-                return Proposal(candidate, why)
-        unseen = next((c for c in self.all() if self._new(c, seen, ruled_out)), None)
-        return None if unseen is None else Proposal(unseen, why)
+            if (candidate := self.legal(drawn)) is not None:
+                yield Proposal(candidate, why)
+        yield from (Proposal(candidate, why) for candidate in self.all())
