@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from spectune.engines.protocol import Effective, Engine, LaunchCommand, Mismatch
 from spectune.engines.simulated.engine import SimulatedEngine
 from spectune.errors import SpectuneError
 from spectune.machine import MachineWatch
+from spectune.search.account import Account
 from spectune.search.canary import Canaries
 from spectune.search.dominated import Dominated
 from spectune.search.feed import PromptFeed
@@ -25,7 +25,7 @@ from spectune.search.launch_script import launch_script
 from spectune.search.launched import Launched, ServedLaunch, TrialFailed
 from spectune.search.level_measuring import Levels
 from spectune.search.reached import GPUS, Reached, read_back
-from spectune.search.records import Seconds, Status, TrialRecord
+from spectune.search.records import Status, TrialRecord
 from spectune.search.room import Room, room_for_launch
 from spectune.search.steps import Step
 from spectune.search.traffic import longest_measuring_s
@@ -39,16 +39,6 @@ from spectune.withheld import secret_values, secret_variables
 HANG_S = 45.0  # without a token for any request; with the 10 s an engine may take to die, known within a minute
 STOP_GRACE_S = 8.0
 EXCERPT_BYTES = 2000
-
-
-@dataclass
-class Account:
-    """Where the time of a launch goes, in seconds."""
-
-    startup: float = 0.0
-    checking: float = 0.0
-    measuring: float = 0.0
-    shutdown: float = 0.0
 
 
 class Trial:
@@ -85,7 +75,6 @@ class Trial:
         self._step, self._folder, self._space, self._canaries = step, folder, space, canaries
         self._engine, self._feed, self._watcher, self._occasion = engine, feed, watcher, occasion
         self._levels = Levels(step, space, engine, feed, watcher, dominated, hang_s=HANG_S, keep=self._keep)
-        self._spent = Account()
         self._suspect: list[Mismatch] = []
         self._reached: tuple[Reached, ...] = ()
         self._gpu_variables: Mapping[str, str] = {}  # this machine's alone: in no record's command, in no export
@@ -95,28 +84,13 @@ class Trial:
 
     async def run(self) -> TrialRecord:
         """Make the launch and return its record; the engine is gone when this returns or raises."""
-        failure: Failure | None = None
         async with self._launch() as (command, launched):
-            started_at, began = datetime.now(UTC).isoformat(timespec="seconds"), launched.now()
-            start_s = PROGRAM_S + self._start_s
-            longest_s = start_s + longest_measuring_s(self._space, self._feed.workload, hang_s=HANG_S)
+            started_at, account = datetime.now(UTC).isoformat(timespec="seconds"), Account(launched.now)
             try:
-                async with asyncio.timeout(longest_s) as patience:
-                    await self._serve(launched, command)
-            except EngineFailed as died:
-                failure = self._engine.classify(died)
-            except PortHeldError as held:
-                failure = Failure(FailureClass.PORT_IN_USE, str(held), launched.log_tail(EXCERPT_BYTES))
-            except TrialFailed as failed:
-                failure = failed.failure
-            except TimeoutError:
-                if not patience.expired():
-                    raise
-                words = f"the launch was not done after {longest_s:.0f} s, although each of its parts has a limit"
-                failure = Failure(FailureClass.HANG, words, launched.log_tail(EXCERPT_BYTES))
+                failure = await self._failure(launched, command, account)
             finally:
-                await self._end(launched)
-            total = launched.now() - began
+                await self._end(launched, account)
+            seconds = account.closed()
         suspect = (*self._suspect, *self._levels.suspect)
         record = TrialRecord(
             trial=self._step.trial,
@@ -127,7 +101,7 @@ class Trial:
             look=self._step.look,
             started_at=started_at,
             status=Status.FAILED if failure else Status.SUSPECT if suspect else Status.OK,
-            seconds=Seconds(total=total, **asdict(self._spent)),
+            seconds=seconds,
             command=command,
             prompts_end=self._feed.position,
             failure=failure,
@@ -182,37 +156,45 @@ class Trial:
         """Seconds the engine may take to start."""
         return self._space.engine.startup_timeout + self._engine.start_allowance_s(self._step.candidate)
 
-    async def _serve(self, launched: Launched, command: LaunchCommand) -> None:
-        began = launched.now()
-        self._watcher.says("starting the engine")
+    async def _failure(self, launched: Launched, command: LaunchCommand, account: Account) -> Failure | None:
+        """Serve and measure; return why that could not be done."""
+        start_s = PROGRAM_S + self._start_s
+        longest_s = start_s + longest_measuring_s(self._space, self._feed.workload, hang_s=HANG_S)
         try:
+            async with asyncio.timeout(longest_s) as patience:
+                await self._serve(launched, command, account)
+        except EngineFailed as died:
+            return self._engine.classify(died)
+        except PortHeldError as held:
+            return Failure(FailureClass.PORT_IN_USE, str(held), launched.log_tail(EXCERPT_BYTES))
+        except TrialFailed as failed:
+            return failed.failure
+        except TimeoutError:
+            if not patience.expired():
+                raise
+            words = f"the launch was not done after {longest_s:.0f} s, although each of its parts has a limit"
+            return Failure(FailureClass.HANG, words, launched.log_tail(EXCERPT_BYTES))
+        return None
+
+    async def _serve(self, launched: Launched, command: LaunchCommand, account: Account) -> None:
+        self._watcher.says("starting the engine")
+        with account.spending_on("startup"):
             info = await launched.start(self._start_s, lambda text: self._watcher.says(blotted(text, self._secrets)))
-        finally:
-            self._spent.startup = launched.now() - began
         if self._folder is not None:
             files.write_json(self._folder / "server_info.json", blotted(dict(info), self._secrets))
         self._suspect = self._engine.mismatches(self._step.candidate, info)
         self._effective = launched.effective(info)
         self._suspect += self._engine.differences(self._step.candidate, self._effective)
         self._read_back(launched, command)
-        await self._ask_canaries(launched)
-        for level in self._space.workload.levels:
-            began = launched.now()
-            try:
-                measured = await self._levels.measure(launched, level, self._effective.max_running_requests)
-            finally:
-                self._spent.measuring += launched.now() - began
-            self._watcher.measured(measured)
-
-    async def _ask_canaries(self, launched: Launched) -> None:
         self._watcher.says("asking the canaries")
-        began = launched.now()
-        try:
+        with account.spending_on("checking"):
             for note in await self._canaries.check(launched, self._step.candidate, self._folder):
                 self._notes.append(note)
                 self._watcher.notes(note)
-        finally:
-            self._spent.checking = launched.now() - began
+        for level in self._space.workload.levels:
+            with account.spending_on("measuring"):
+                measured = await self._levels.measure(launched, level, self._effective.max_running_requests)
+            self._watcher.measured(measured)
 
     def _read_back(self, launched: Launched, command: LaunchCommand) -> None:
         """Raise if a variable of the launch is not what the workers have."""
@@ -226,15 +208,14 @@ class Trial:
         if lost:
             raise TrialFailed(Failure(FailureClass.ENVIRONMENT, "; ".join(lost), ""))
 
-    async def _end(self, launched: Launched) -> None:
+    async def _end(self, launched: Launched, account: Account) -> None:
         self._watcher.says("ending the engine")
-        began = launched.now()
-        try:
-            teardown = await asyncio.shield(asyncio.ensure_future(launched.stop(STOP_GRACE_S)))
-        finally:  # also when a second Ctrl-C does not wait for the engine's end
-            if self._folder is not None:
-                await asyncio.to_thread(blot_file, self._folder / "server.log", self._secrets)
-        self._spent.shutdown = launched.now() - began
+        with account.spending_on("shutdown"):
+            try:
+                teardown = await asyncio.shield(asyncio.ensure_future(launched.stop(STOP_GRACE_S)))
+            finally:  # also when a second Ctrl-C does not wait for the engine's end
+                if self._folder is not None:
+                    await asyncio.to_thread(blot_file, self._folder / "server.log", self._secrets)
         if teardown.left:
             raise SpectuneError(
                 f"{teardown.left} engine processes of trial {self._step.trial} cannot be ended; "
