@@ -33,12 +33,6 @@ def accept_length(correct_drafts: float, verifies: float) -> float:
     return 1.0 + correct_drafts / verifies if verifies else 1.0
 
 
-def accept_rate(length: float, num_draft_tokens: int) -> float:
-    """Correct drafts per drafted token, (τ−1)/(N−1): what engines since about 0.5.15 print. Never rank by it."""
-    assert num_draft_tokens >= 2, "without a drafted token there is no rate"
-    return (length - 1.0) / (num_draft_tokens - 1)
-
-
 def accept_length_of(records: Iterable[RequestRecord]) -> float:
     """Accept length over all requests that were answered to their end."""
     whole = [record for record in records if record.completed]
@@ -93,19 +87,6 @@ def position_acceptance(histogram: Sequence[int]) -> PositionAcceptance:
         conditional.append(survived / reached if reached else 0.0)
         reached = survived
     return PositionAcceptance(tuple(survival), tuple(conditional), verifies)
-
-
-def expected_accept_length(survival: Sequence[float], num_steps: int) -> float:
-    """Accept length of a chain of S steps of the same drafter: E[τ](S) = 1 + Σ_{i≤S} q_i (MEASUREMENT.md).
-
-    Args:
-        survival: q_i of a chain at least S long, as `PositionAcceptance.survival`.
-        num_steps: S, at least 0; a longer chain than was measured cannot be predicted from it.
-    """
-    assert 0 <= num_steps <= len(survival), (
-        f"a chain of {num_steps} steps cannot be predicted from {len(survival)} measured positions"
-    )
-    return 1.0 + sum(survival[:num_steps])
 
 
 def constant_acceptance_length(acceptance: float, num_steps: int) -> float:

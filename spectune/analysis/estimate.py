@@ -9,12 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from spectune.bench.precision import t_quantile
+from spectune.bench.precision import CONFIDENCE, t_quantile
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
 _FAR = 700.0  # the exponential of more overflows
+_RESAMPLES = 400  # of a bootstrap
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +114,11 @@ def _log_distance(above: float, below: float) -> float:
     return math.log(above / below)
 
 
-def batch_means(samples: Sequence[float], confidence: float = 0.95) -> Estimate:
+def batch_means(samples: Sequence[float]) -> Estimate:
     """Mean of equally long windows with its t interval (the method of batch means, Law and Kelton, section 9.5.3).
 
     Args:
         samples: One figure per window, at least one.
-        confidence: Coverage of the interval.
 
     Returns:
         The mean; its interval is unbounded when there is one window only.
@@ -128,19 +128,11 @@ def batch_means(samples: Sequence[float], confidence: float = 0.95) -> Estimate:
     if len(samples) < 2:
         return Estimate(mean, -math.inf, math.inf)
     deviation = math.sqrt(math.fsum((sample - mean) ** 2 for sample in samples) / (len(samples) - 1))
-    half = t_quantile(0.5 + confidence / 2.0, len(samples) - 1) * deviation / math.sqrt(len(samples))
+    half = t_quantile(0.5 + CONFIDENCE / 2.0, len(samples) - 1) * deviation / math.sqrt(len(samples))
     return Estimate(mean, mean - half, mean + half)
 
 
-def bootstrap(
-    totals: Callable[[Floats], Floats],
-    rows: Floats,
-    strata: Sequence[str],
-    *,
-    seed: int,
-    resamples: int = 400,
-    confidence: float = 0.95,
-) -> Estimate:
+def bootstrap(totals: Callable[[Floats], Floats], rows: Floats, strata: Sequence[str], *, seed: int) -> Estimate:
     """Percentile bootstrap over requests, within strata because the workload fixes the mix of classes.
 
     A stratum with one request shows no spread of its own and is joined with the smallest other one (collapsed strata,
@@ -157,8 +149,6 @@ def bootstrap(
         rows: What each request contributes, shape (requests, columns).
         strata: The class of each request.
         seed: Makes the result repeatable.
-        resamples: Number of resamples.
-        confidence: Coverage of the interval.
 
     Returns:
         The figure of all rows; its interval is unbounded when there is one request only.
@@ -170,10 +160,10 @@ def bootstrap(
     if spare == 0:
         return Estimate(value, -math.inf, math.inf)
     rng = np.random.default_rng(seed)
-    sums = np.zeros((resamples, rows.shape[1]))
+    sums = np.zeros((_RESAMPLES, rows.shape[1]))
     for group in groups:
-        sums += rows[group][rng.integers(len(group), size=(resamples, len(group)))].sum(axis=1)
-    tail = (1.0 - confidence) / 2.0
+        sums += rows[group][rng.integers(len(group), size=(_RESAMPLES, len(group)))].sum(axis=1)
+    tail = (1.0 - CONFIDENCE) / 2.0
     few = t_quantile(1.0 - tail, spare) / t_quantile(1.0 - tail, math.inf)
     spread = (totals(sums) - value) * math.sqrt(len(rows) / spare) * few
     lo, hi = np.quantile(spread, [tail, 1.0 - tail])

@@ -10,7 +10,7 @@ import numpy as np
 
 from spectune.analysis.estimate import Estimate
 from spectune.analysis.steady import MOST_BATCHES, Share
-from spectune.bench.precision import t_quantile
+from spectune.bench.precision import CONFIDENCE, t_quantile
 
 _BLOCK_S = 1.0
 
@@ -27,9 +27,9 @@ class CommonSwings:
     relative_sd: float
     dof: int
 
-    def widen(self, figure: Estimate, confidence: float = 0.95) -> Estimate:
+    def widen(self, figure: Estimate) -> Estimate:
         """An interval that was drawn over requests, with the swings added in quadrature."""
-        half = t_quantile(0.5 + confidence / 2.0, self.dof) * self.relative_sd * abs(figure.est)
+        half = t_quantile(0.5 + CONFIDENCE / 2.0, self.dof) * self.relative_sd * abs(figure.est)
         return Estimate(
             figure.est,
             figure.est - math.hypot(figure.est - figure.lo, half),

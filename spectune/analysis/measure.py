@@ -18,6 +18,8 @@ from spectune.bench.precision import trend
 from spectune.bench.records import RequestRecord
 from spectune.errors import SpectuneError
 
+_SEED = 0  # of every bootstrap: the same requests always give the same intervals
+_WINDOW_S = 0.5  # the shortest of the batch means
 _ENOUGH = 0.2  # of the requests: fewer with undisturbed tokens are not like the others
 
 
@@ -30,11 +32,9 @@ def measure_level(
     records: Sequence[RequestRecord],
     measured_s: tuple[float, float] | None,
     *,
-    window_s: float = 0.5,
     client_cpu: float = 0.0,
     graph_used: bool | None = None,
     shares_prefix: bool = False,
-    seed: int = 0,
 ) -> LevelMeasurement:
     """Turn the requests of a level into figures.
 
@@ -45,11 +45,9 @@ def measure_level(
         level: Name of the load point.
         records: All requests of the level.
         measured_s: Start and end of the steady state, seconds since the level's start.
-        window_s: Shortest window of the batch means.
         client_cpu: Share of a core the client used.
         graph_used: What the engine's log says.
         shares_prefix: Whether the workload gives its prompts a common beginning, which is then cached on purpose.
-        seed: Of the bootstrap.
 
     Raises:
         NothingMeasuredError: If there is no steady state, or no request ended well in it.
@@ -63,16 +61,16 @@ def measure_level(
     rows = np.array([_row(share) for share in decoding], dtype=np.float64)
     classes = [share.record.prompt_class for share in decoding]
     contexts = [context_bucket(share.record) for share in decoding]
-    accept_length = _accept_length(rows, classes, seed)
+    accept_length = _accept_length(rows, classes)
     swings = joint_swings(decoding, measured_s)
-    decode_speed = swings.widen(bootstrap(lambda sums: sums[..., 0] / sums[..., 1], rows, classes, seed=seed))
-    cycle_ms = swings.widen(bootstrap(_cycle_ms, rows, classes, seed=seed))
-    decode_cycle_ms = _decode_cycle(rows, classes, seed)
+    decode_speed = swings.widen(bootstrap(lambda sums: sums[..., 0] / sums[..., 1], rows, classes, seed=_SEED))
+    cycle_ms = swings.widen(bootstrap(_cycle_ms, rows, classes, seed=_SEED))
+    decode_cycle_ms = _decode_cycle(rows, classes)
     gaps_ms = chunk_gaps_s(records, measured_s) * 1000.0
     ttft_ms = _ttft_ms(records, decoding, measured_s)
     sent = sum(share.record.prompt_tokens for share in decoding)
     cached_share = sum(share.record.cached_tokens for share in decoding) / sent if sent else 0.0
-    batches = throughput_batches(records, measured_s, window_s)
+    batches = throughput_batches(records, measured_s, _WINDOW_S)
     traffic = flow(records, measured_s)
     doubts = Doubts(
         cycle_ms=cycle_ms.est,
@@ -88,7 +86,7 @@ def measure_level(
         n_requests=len(decoding),
         failed=len(failures),
         accept_length=accept_length,
-        accept_length_by_class=_by(classes, rows, classes, accept_length, seed),
+        accept_length_by_class=_by(classes, rows, classes, accept_length),
         per_position=_survival(decoding),
         cycle_ms=cycle_ms.at_least(0.0),
         inter_chunk_ms=doubts.inter_chunk_ms,
@@ -103,7 +101,7 @@ def measure_level(
         cached_share=cached_share,
         measured_s=measured_s[1] - measured_s[0],
         client_cpu=client_cpu,
-        accept_length_by_context=_by(contexts, rows, classes, accept_length, seed),
+        accept_length_by_context=_by(contexts, rows, classes, accept_length),
         requests_by_class=dict(sorted(Counter(classes).items())),
         requests_by_context={name: contexts.count(name) for name in _in_order(contexts)},
         per_position_by_class={
@@ -154,20 +152,20 @@ def _cycle_ms(sums: Floats) -> Floats:
     return 1000.0 * _tau(sums) * sums[..., 1] / sums[..., 0]
 
 
-def _decode_cycle(rows: Floats, classes: Sequence[str], seed: int) -> Estimate | None:
+def _decode_cycle(rows: Floats, classes: Sequence[str]) -> Estimate | None:
     """T of the undisturbed tokens, over the requests that have any; None where hardly any request has."""
     chosen = [index for index, tokens in enumerate(rows[:, 4]) if tokens > 0]
     if len(chosen) < max(1, _ENOUGH * len(rows)):
         return None
     return bootstrap(
-        lambda sums: _cycle_ms(sums[..., [4, 5, 2, 3]]), rows[chosen], [classes[i] for i in chosen], seed=seed
+        lambda sums: _cycle_ms(sums[..., [4, 5, 2, 3]]), rows[chosen], [classes[i] for i in chosen], seed=_SEED
     )
 
 
-def _accept_length(rows: Floats, classes: Sequence[str], seed: int) -> Estimate:
+def _accept_length(rows: Floats, classes: Sequence[str]) -> Estimate:
     if not rows[:, 2].any():
         return Estimate.exactly(1.0)
-    return bootstrap(_tau, rows, classes, seed=seed).at_least(1.0)
+    return bootstrap(_tau, rows, classes, seed=_SEED).at_least(1.0)
 
 
 def _survival(decoding: Sequence[Share]) -> tuple[float, ...]:
@@ -177,14 +175,14 @@ def _survival(decoding: Sequence[Share]) -> tuple[float, ...]:
     ).survival
 
 
-def _by(strata: Sequence[str], rows: Floats, classes: Sequence[str], whole: Estimate, seed: int) -> dict[str, Estimate]:
+def _by(strata: Sequence[str], rows: Floats, classes: Sequence[str], whole: Estimate) -> dict[str, Estimate]:
     """The accept length of each stratum, resampled within the prompt classes it holds."""
     names, found = _in_order(strata), {}
     if len(names) == 1:
         return {names[0]: whole}
     for name in names:
         chosen = [index for index, stratum in enumerate(strata) if stratum == name]
-        found[name] = _accept_length(rows[chosen], [classes[index] for index in chosen], seed)
+        found[name] = _accept_length(rows[chosen], [classes[index] for index in chosen])
     return found
 
 

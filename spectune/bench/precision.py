@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from statistics import NormalDist, fmean
 
+CONFIDENCE = 0.95  # of every interval, unless stated otherwise
+
 
 def t_quantile(probability: float, dof: float) -> float:
     """Quantile of Student's t distribution.
@@ -54,12 +56,11 @@ def _hill(two_tailed: float, n: float) -> float:
     return math.sqrt(n * y)
 
 
-def relative_half_width(samples: Sequence[float], confidence: float = 0.95) -> float:
+def relative_half_width(samples: Sequence[float]) -> float:
     """Half-width of the t interval of the mean, divided by the mean.
 
     Args:
         samples: Independent samples, for instance the throughput of equally long windows (batch means).
-        confidence: Coverage of the interval.
 
     Returns:
         A fraction (0.015 = 1.5 %); infinite for fewer than two samples or a mean of zero.
@@ -70,7 +71,7 @@ def relative_half_width(samples: Sequence[float], confidence: float = 0.95) -> f
     if mean == 0.0:
         return math.inf
     variance = sum((sample - mean) ** 2 for sample in samples) / (len(samples) - 1)
-    quantile = t_quantile(0.5 + confidence / 2.0, len(samples) - 1)
+    quantile = t_quantile(0.5 + CONFIDENCE / 2.0, len(samples) - 1)
     return quantile * math.sqrt(variance / len(samples)) / abs(mean)
 
 
@@ -96,7 +97,7 @@ def trend(samples: Sequence[float], confidence: float = 0.997) -> float:
     return slope * (count - 1) / mean if abs(slope) > t_quantile(0.5 + confidence / 2.0, dof) * error else 0.0
 
 
-def relative_half_width_of_ratio(strata: Iterable[Sequence[tuple[float, float]]], confidence: float = 0.95) -> float:
+def relative_half_width_of_ratio(strata: Iterable[Sequence[tuple[float, float]]]) -> float:
     """Half-width of the interval of Σ numerator / Σ denominator, divided by the ratio.
 
     The combined ratio estimator of stratified sampling (Cochran, *Sampling Techniques*, section 6.11): its variance
@@ -105,7 +106,6 @@ def relative_half_width_of_ratio(strata: Iterable[Sequence[tuple[float, float]]]
 
     Args:
         strata: Per stratum (prompt class) the (numerator, denominator) of every request.
-        confidence: Coverage of the interval.
 
     Returns:
         A fraction; infinite when no stratum has two samples, or the ratio is zero or undefined.
@@ -123,4 +123,4 @@ def relative_half_width_of_ratio(strata: Iterable[Sequence[tuple[float, float]]]
         mean = fmean(residuals)
         # A stratum with one sample says nothing of its own spread; it borrows the factor of two samples.
         spread += max(len(group), 2) / max(len(group) - 1, 1) * sum((r - mean) ** 2 for r in residuals)
-    return t_quantile(0.5 + confidence / 2.0, dof) * math.sqrt(spread) / abs(numerator)
+    return t_quantile(0.5 + CONFIDENCE / 2.0, dof) * math.sqrt(spread) / abs(numerator)

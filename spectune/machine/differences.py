@@ -62,6 +62,7 @@ _MATTERS: Sequence[tuple[str, str]] = (
     (r"software\.variables\..*", "launches inherit it"),
     (r"software\.engine|software\.packages\..*", "another version of the engine or its libraries"),
 )  # fmt: skip
+THROTTLED_MS = 100  # less is not worth a word
 _SLOWER = "the clocks were held back while measuring"
 
 
@@ -108,13 +109,12 @@ def without_gpus(fingerprint: Mapping[str, Any], keys: Collection[str]) -> Mappi
     return {**fingerprint, "gpus": {**_mapping(fingerprint.get("gpus")), "devices": kept}}
 
 
-def throttling(before: Mapping[str, Any], after: Mapping[str, Any], at_least_ms: int = 100) -> list[Difference]:
+def throttling(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:
     """Return for how long each GPU's clocks were held back between two fingerprints, from the driver's counters.
 
     Args:
         before: Fingerprint at the beginning of a launch.
         after: Fingerprint at its end.
-        at_least_ms: Less is not worth a word.
     """
     found = []
     was = _devices(before)
@@ -122,7 +122,7 @@ def throttling(before: Mapping[str, Any], after: Mapping[str, Any], at_least_ms:
         counted = was.get(key, {}).get("throttled_ms") or {}
         for limit, total in (gpu.get("throttled_ms") or {}).items():
             begin = counted.get(limit)
-            if begin is not None and total - begin >= at_least_ms:
+            if begin is not None and total - begin >= THROTTLED_MS:
                 usual = limit == "power" and not _limited(gpu)
                 why = "at its full power limit, as usual under load" if usual else _SLOWER
                 field = f"gpus.devices.{key}.throttled_ms.{limit}"

@@ -54,11 +54,10 @@ def take_fingerprint(
     return Fingerprint(taken_at, read_gpus(own), read_host(), software)
 
 
-def quick_fingerprint(own: Collection[int] = (), engine: str | None = None) -> dict[str, Any]:
+def quick_fingerprint(engine: str | None = None) -> dict[str, Any]:
     """Return what may change while a study runs, in milliseconds: all but what the engine's interpreter would say.
 
     Args:
-        own: Processes of the launch under way, which are no strangers on the GPUs.
         engine: Name and version of the engine, where they are known.
     """
-    return take_fingerprint(engine, own=own).to_json()
+    return take_fingerprint(engine).to_json()

@@ -18,6 +18,7 @@ REASONS = {
     0x080: "hw_power_brake",
     0x100: "display_clocks",
 }
+SLACK_MIB = 512  # less is the driver's own coming and going
 SLICE = "MIG-"  # how the names of slices begin
 SLOWDOWNS = frozenset({"hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake"})
 
@@ -146,17 +147,16 @@ def visible(devices: Sequence[Gpu], variable: str | None) -> tuple[Gpu, ...]:
     return tuple(chosen)
 
 
-def memory_not_back(before: Gpus, after: Gpus, slack_mib: int = 512) -> dict[str, int]:
+def memory_not_back(before: Gpus, after: Gpus) -> dict[str, int]:
     """Return GPU → MiB that are in use beyond what was in use before a launch; empty when all memory is back.
 
     Args:
         before: Read before the launch.
         after: Read after its end.
-        slack_mib: Less than this is the driver's own coming and going.
     """
     was = before.memory_used()
     more = {key: used - was.get(key, 0) for key, used in after.memory_used().items()}
-    return {key: mib for key, mib in more.items() if mib > slack_mib}
+    return {key: mib for key, mib in more.items() if mib > SLACK_MIB}
 
 
 def holders(gpus: Iterable[Gpu]) -> dict[GpuProcess, list[int]]:

@@ -13,6 +13,7 @@ import psutil
 
 from spectune.machine.reading import as_ranges, first_line, number_in, number_ranges, text_of
 
+ROOT = Path("/")
 GIB = 1 << 30
 UNLIMITED = 1 << 60  # bytes; what the first version of control groups writes for no limit is above it
 _CONTAINER_ID = re.compile(
@@ -65,16 +66,12 @@ class Host:
     container_id: str | None
 
 
-def read_host(root: Path = Path("/")) -> Host:
-    """Return what the kernel tells now.
-
-    Args:
-        root: Where `proc` and `sys` are.
-    """
-    proc, system = root / "proc", root / "sys"
+def read_host() -> Host:
+    """Return what the kernel tells now."""
+    proc, system = ROOT / "proc", ROOT / "sys"
     cores = sorted(os.sched_getaffinity(0))
     memory, swap = psutil.virtual_memory(), psutil.swap_memory()
-    kind, container_id = container_of(root)
+    kind, container_id = container_of(ROOT)
     nodes = nodes_of(system, cores)
     frequency = number_in(system / f"devices/system/cpu/cpu{cores[0]}/cpufreq/cpuinfo_max_freq")
     return Host(

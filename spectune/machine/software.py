@@ -19,6 +19,7 @@ from spectune.withheld import hides_secret
 
 LIBRARIES = ("optuna", "numpy", "aiohttp", "nvidia-ml-py")
 TOOLS = ("cc", "g++", "ninja", "nvcc")
+ROOT = Path("/")
 HIDDEN = "***"
 _TOLD = re.compile(r"(NCCL|CUDA|SGLANG|SGL|TORCH|FLASHINFER|TRITON)_\w+|LD_PRELOAD|OMP_NUM_THREADS")
 LONGEST = 200  # characters of a value worth keeping
@@ -67,10 +68,9 @@ class Software:
 def read_software(
     environ: Mapping[str, str],
     *,
-    engine: str | None = None,
-    packages: Mapping[str, str] | None = None,
-    engine_sitecustomize: str | None = None,
-    root: Path = Path("/"),
+    engine: str | None,
+    packages: Mapping[str, str] | None,
+    engine_sitecustomize: str | None,
 ) -> Software:
     """Return what is installed and set now.
 
@@ -79,7 +79,6 @@ def read_software(
         engine: Name and version of the engine.
         packages: Versions in the engine's interpreter.
         engine_sitecustomize: Path of the engine interpreter's `sitecustomize`.
-        root: Where `etc` is.
     """
     return Software(
         spectune=__version__,
@@ -89,7 +88,7 @@ def read_software(
         packages=dict(packages or {}),
         engine_sitecustomize=engine_sitecustomize,
         sitecustomize=_sitecustomize(),
-        nccl_files=nccl_files(root, environ),
+        nccl_files=nccl_files(ROOT, environ),
         variables=told_variables(environ),
         tools=find_tools(environ),
     )

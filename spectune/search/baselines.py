@@ -53,7 +53,7 @@ def tuning(
     line: Timeline,
     space: SearchSpace,
     proposer: Proposer,
-    running: Sequence[Step] = (),
+    running: Sequence[Step],
 ) -> Proposal | None:
     """Return the next candidate without speculation, None when it is not its turn or there is nothing left to try.
 

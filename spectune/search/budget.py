@@ -41,7 +41,7 @@ def pace_s(records: Sequence[TrialRecord]) -> float:
     return spent_s(records) / len(records)
 
 
-def used_up(records: Sequence[TrialRecord], space: SearchSpace, running: Sequence[Step] = ()) -> str | None:
+def used_up(records: Sequence[TrialRecord], space: SearchSpace, running: Sequence[Step]) -> str | None:
     """Return why the budget allows no further launch, None when it does.
 
     A launch that would end beyond the limit, at the pace of those so far, is not begun: whoever has a machine until
@@ -71,9 +71,7 @@ def kept_of(trials: int) -> int:
     return max(LEAST_CONFIRMATIONS, 2 * round(trials / 8)) if trials >= SMALLEST_CONFIRMED_BUDGET else 0
 
 
-def needed_from_now(
-    records: Sequence[TrialRecord], space: SearchSpace, needed: int, running: Sequence[Step] = ()
-) -> bool:
+def needed_from_now(records: Sequence[TrialRecord], space: SearchSpace, needed: int, running: Sequence[Step]) -> bool:
     """Whether what remains of the budget is all needed for launches of the confirmation.
 
     Args:

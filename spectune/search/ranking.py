@@ -62,7 +62,7 @@ def rivals(
 
 
 def chance_to_lead(
-    line: Timeline, space: SearchSpace, one: Candidate, other: Candidate, believed: Believed | None = None
+    line: Timeline, space: SearchSpace, one: Candidate, other: Candidate, believed: Believed | None
 ) -> float:
     """Return the chance that one of two launched candidates is the faster one, by the noise between launches."""
     groups = by_candidate(line.every)

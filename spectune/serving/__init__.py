@@ -20,14 +20,12 @@ from spectune.serving.leftovers import EngineProcess, Leftovers, PortHolder, fin
 from spectune.serving.machine_lock import Holder, MachineLock, held_locks
 from spectune.serving.ports import PortBlock, PortHeldError, reserve_ports
 from spectune.serving.processes import environments
-from spectune.serving.readiness import DEFAULT_PROBE
 from spectune.serving.reaping import end_leftovers
 from spectune.serving.reservation_findings import reservation_findings, reserved_gpus
 from spectune.serving.segments import Segment
 from spectune.serving.server import Readiness, Server
 
 __all__ = [
-    "DEFAULT_PROBE",
     "EngineDied",
     "EngineFailed",
     "EngineProcess",

@@ -123,7 +123,7 @@ class InUse:
         return "; ".join(words) or "GPUs that have just been given back"
 
 
-def take_group(gpus: Sequence[Gpu], count: int, study: str, folder: Path | None = None) -> GpuGroup | InUse:
+def take_group(gpus: Sequence[Gpu], count: int, study: str, folder: Path | None) -> GpuGroup | InUse:
     """Lock the best group that is free, all of it or nothing.
 
     Nobody waits while holding a part, so no order of requests can end in a deadlock. GPUs that nobody at all is on are

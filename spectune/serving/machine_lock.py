@@ -118,7 +118,7 @@ def holder_of(name: str, folder: Path | None = None) -> Holder:
     return _read(_path(name, folder or lock_folder()))
 
 
-def last_taken_s(name: str, folder: Path | None = None) -> float:
+def last_taken_s(name: str, folder: Path | None) -> float:
     """Return when a lock whose file stays was taken last, in seconds of the epoch; 0 where it never was."""
     try:
         return _path(name, folder or lock_folder()).lstat().st_mtime

@@ -15,7 +15,7 @@ from spectune.serving.ports import PortHeldError, holder_of
 if TYPE_CHECKING:
     import aiohttp
 
-DEFAULT_PROBE: Mapping[str, Any] = {"text": "Hello", "sampling_params": {"max_new_tokens": 4, "temperature": 0}}
+PROBE: Mapping[str, Any] = {"text": "Hello", "sampling_params": {"max_new_tokens": 4, "temperature": 0}}
 POLL_S = 0.2
 STATUS_TIMEOUT_S = 5.0
 STRANGER_POLLS = 5  # answers without an owner in our tree before the port counts as a stranger's
@@ -36,17 +36,9 @@ class ReadinessProbe:
         last_answer: What came back most recently, for the message when time is up.
     """
 
-    def __init__(
-        self,
-        host: str,
-        port: int,
-        body: Mapping[str, Any],
-        is_ours: Callable[[], bool],
-        headers: Mapping[str, str],
-    ) -> None:
+    def __init__(self, host: str, port: int, is_ours: Callable[[], bool], headers: Mapping[str, str]) -> None:
         self._host = host
         self._port = port
-        self._body = body
         self._is_ours = is_ours
         self._headers = headers
         self.last_answer = f"nothing listens on port {port}"
@@ -97,7 +89,7 @@ class ReadinessProbe:
                     return None
             self.last_answer = "/generate has not answered"
             # No limit of its own: the first generation may compile kernels for minutes.
-            async with session.post("/generate", json=self._body, timeout=aiohttp.ClientTimeout(None)) as response:
+            async with session.post("/generate", json=PROBE, timeout=aiohttp.ClientTimeout(None)) as response:
                 text = await response.text(errors="replace")
                 complaint, answer = check_generation(response.status, text)
         except (aiohttp.ClientError, TimeoutError) as error:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 from spectune.machine import users_of
 from spectune.serving.guard import SEGMENTS, SHARED_MEMORY
-
-Users = Callable[[Collection[str]], Mapping[str, Collection[int]]]
 
 
 @dataclass(frozen=True)
@@ -23,10 +21,10 @@ class Segment:
     size: int
 
 
-def unused_segments(folder: Path = SHARED_MEMORY, users: Users = users_of) -> list[Segment]:
+def unused_segments(folder: Path = SHARED_MEMORY) -> list[Segment]:
     """Return this user's segments of engines that no process has open or mapped."""
     sizes = _segments(folder)
-    used = users(sizes.keys())
+    used = users_of(sizes.keys())
     return [Segment(path, size) for path, size in sorted(sizes.items()) if not used[path]]
 
 

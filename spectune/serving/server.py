@@ -13,7 +13,7 @@ from typing import Any
 from spectune.serving.failures import EngineDied, StartupTimeout, log_tail
 from spectune.serving.guarded import GuardedTree
 from spectune.serving.processes import listens
-from spectune.serving.readiness import DEFAULT_PROBE, ReadinessProbe, tell_progress
+from spectune.serving.readiness import ReadinessProbe, tell_progress
 
 LAST_WORDS_S = 0.5  # for the rest of a dying engine to finish its log
 
@@ -72,17 +72,11 @@ class Server(GuardedTree):
         self._launched_at = time.monotonic()
         return await super().start()
 
-    async def wait_ready(
-        self,
-        timeout_s: float,
-        probe: Mapping[str, Any] = DEFAULT_PROBE,
-        on_progress: Callable[[str], None] | None = None,
-    ) -> Readiness:
+    async def wait_ready(self, timeout_s: float, on_progress: Callable[[str], None] | None = None) -> Readiness:
         """Wait until the engine has answered one real generation.
 
         Args:
             timeout_s: Seconds it may take from now.
-            probe: JSON body for `/generate`.
             on_progress: Called with the last line of the log when it has changed, at most once a second.
 
         Raises:
@@ -90,7 +84,7 @@ class Server(GuardedTree):
             StartupTimeout: Time is up.
             PortHeldError: Another program answers on the port.
         """
-        prober = ReadinessProbe(self.host, self.port, probe, lambda: listens(self.pids(), self.port), self._headers)
+        prober = ReadinessProbe(self.host, self.port, lambda: listens(self.pids(), self.port), self._headers)
         asking = asyncio.create_task(prober.first_generation())
         tasks: list[asyncio.Task[Any]] = [asking]
         if on_progress is not None:

@@ -16,10 +16,6 @@ def test_accept_length_counts_the_bonus_token():
     assert acceptance.accept_length(0, 0) == 1.0
 
 
-def test_accept_rate_of_the_field_case():
-    assert acceptance.accept_rate(2.5, 16) == pytest.approx(0.1)
-
-
 def test_accept_length_pools_counts_and_leaves_out_what_failed():
     records = [
         made_record(verifies=10, correct=10, prompt_class="code"),
@@ -36,8 +32,7 @@ def test_survival_never_rises_and_gives_back_the_accept_length(histogram):
     assert len(found.survival) == len(histogram) - 1
     assert list(found.survival) == sorted(found.survival, reverse=True)
     correct = sum(accepted * count for accepted, count in enumerate(histogram))
-    whole = acceptance.expected_accept_length(found.survival, len(found.survival))
-    assert whole == pytest.approx(acceptance.accept_length(correct, sum(histogram)))
+    assert 1.0 + sum(found.survival) == pytest.approx(acceptance.accept_length(correct, sum(histogram)))
 
 
 @given(histogram=histograms, data=st.data())
@@ -45,7 +40,7 @@ def test_a_shorter_chain_accepts_what_the_longer_one_would_have(histogram, data)
     steps = data.draw(st.integers(0, len(histogram) - 1))
     cut = [count if accepted < steps else 0 for accepted, count in enumerate(histogram[: steps + 1])]
     cut[steps] = sum(histogram[steps:])
-    predicted = acceptance.expected_accept_length(acceptance.position_acceptance(histogram).survival, steps)
+    predicted = 1.0 + sum(acceptance.position_acceptance(histogram).survival[:steps])
     correct = sum(accepted * count for accepted, count in enumerate(cut))
     assert predicted == pytest.approx(acceptance.accept_length(correct, sum(cut)))
 
@@ -68,8 +63,3 @@ def test_conditional_acceptance_recovers_a_constant_rate():
 def test_histograms_of_different_lengths_add_up():
     assert acceptance.sum_histograms([[1, 2], [1, 1, 5], []]) == (2, 3, 5)
     assert acceptance.position_acceptance([]).survival == ()
-
-
-def test_a_longer_chain_than_measured_cannot_be_predicted():
-    with pytest.raises(AssertionError, match="cannot be predicted"):
-        acceptance.expected_accept_length([0.5], 2)

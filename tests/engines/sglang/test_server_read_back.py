@@ -30,11 +30,11 @@ def test_graphs_by_batch_leave_the_first_interval_out() -> None:
         sg.decode(60.0, accept=2.0, running=8, graph=False),
         captured=[1, 2, 4],
     )
-    back = read_back(facts, {})
-    assert back.in_graph_by_batch == {1: GraphUse(1, 0), 8: GraphUse(1, 1)}
-    assert back.in_graph_by_batch[1].always
-    assert not back.in_graph_by_batch[8].always
-    assert back.graph_batches == {"verify": (1, 2, 4)}
+    used = graphs_used(facts)
+    assert used == {1: GraphUse(1, 0), 8: GraphUse(1, 1)}
+    assert used[1].always
+    assert not used[8].always
+    assert read_back(facts, {}).graph_batches == {"verify": (1, 2, 4)}
 
 
 def test_graphs_within_a_level() -> None:
@@ -49,7 +49,7 @@ def test_graphs_within_a_level() -> None:
 def test_fastrl_4_plain_steps_lose_their_graphs_above_a_threshold() -> None:
     """fastrl#4: with speculation off above a batch size, plain decoding had no graph; both regimes are shown."""
     facts = read(sg.decode(9.0), sg.decode(800.0, running=8, accept=2.5), sg.decode(5452.0, running=48, graph=False))
-    assert read_back(facts, {}).in_graph_by_batch == {8: GraphUse(1, 0), 48: GraphUse(0, 1)}
+    assert graphs_used(facts) == {8: GraphUse(1, 0), 48: GraphUse(0, 1)}
 
 
 def test_the_server_goes_before_its_log() -> None:
@@ -69,4 +69,5 @@ def test_the_server_goes_before_its_log() -> None:
 
 def test_nothing_known_is_nothing_said() -> None:
     back = read_back(ServerFacts(), {})
-    assert (back.graph_batches, back.kv_tokens, back.backends, back.in_graph_by_batch) == ({}, None, {}, {})
+    assert (back.graph_batches, back.kv_tokens, back.backends) == ({}, None, {})
+    assert graphs_used(ServerFacts()) == {}

@@ -15,7 +15,7 @@ import psutil
 import pytest
 from simulated_server import Running, engine, speculating
 
-from spectune.serving.readiness import DEFAULT_PROBE, check_generation
+from spectune.serving.readiness import PROBE, check_generation
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def events(data: bytes) -> list[bytes]:
 
 
 def test_spectune_takes_it_for_an_engine(served: Running) -> None:
-    status, answer = served.post("/generate", dict(DEFAULT_PROBE))
+    status, answer = served.post("/generate", dict(PROBE))
     complaint, parsed = check_generation(status, answer.decode())
     assert complaint == ""
     assert parsed is not None

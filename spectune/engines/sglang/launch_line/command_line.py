@@ -81,7 +81,6 @@ class LaunchLine:
 def read_launch(
     command: str | Sequence[str],
     *,
-    options: Options | None = None,
     cwd: Path | None = None,
     version: str | None = None,
 ) -> LaunchLine:
@@ -89,7 +88,6 @@ def read_launch(
 
     Args:
         command: One text, or words; a single word with blanks in it is a text.
-        options: The options of the SGLang concerned; the shipped ones by default.
         cwd: The folder that relative paths start from.
         version: The SGLang to judge it by; None for that of the image or the package in the command, or the shipped.
 
@@ -108,12 +106,11 @@ def read_launch(
     text = command if isinstance(command, str) else " ".join(command)
     version = version or named_version(text) or SHIPPED_VERSION
     launch.findings.extend(other_version(text, version))
-    reading = Reading(ArgumentParser(options) if options else _shipped_parser(), version, notes=list(launch.findings))
+    reading = Reading(_shipped_parser(), version, notes=list(launch.findings))
     try:
         added, own = merge(words, reading.parser, cwd or Path.cwd())
     except ConfigRefused as refused:
-        raise_at = 0
-        reading.troubles.append((raise_at, Finding("config-file", "fatal", printable(str(refused)), "mend the file")))
+        reading.troubles.append((0, Finding("config-file", "fatal", printable(str(refused)), "mend the file")))
         added, own = [], without_config(words)
     except ConfigElsewhere as elsewhere:
         reading.notes.append(left_out("--config", str(elsewhere), "its file is not on this machine"))

@@ -9,9 +9,6 @@ from typing import Any
 from spectune.engines.sglang.rules import names as n
 from spectune.engines.sglang.rules.state import State
 
-Graph = Mapping[str, Any]
-"""`{"backend": …, "max_bs": …, "bs": […]}` of one phase."""
-
 MIB_PER_GIB = 1024
 # Memory below which a row applies, in GiB; chunk of prefill tokens; greatest captured batch below and from tp 4 on.
 TIERS = ((20, 2048, 8, 8), (35, 4096, 48, 160), (60, 4096, 32, 160), (90, 8192, 256, 512), (160, 8192, 256, 512))

@@ -44,8 +44,6 @@ class ReadBack:
         max_running_requests: Requests that may run at once, per data-parallel rank.
         backends: Attention backends by SGLang's field names, as resolved.
         rewritten: SGLang's own sentences on what it chose or overrode.
-        in_graph_by_batch: Requests in a batch → whether its steps ran in graphs, over the whole log, the first
-            interval of every rank left out. Without GPUs it is empty.
     """
 
     graph_batches: Mapping[GraphKind, tuple[int, ...]] = field(default_factory=dict)
@@ -53,7 +51,6 @@ class ReadBack:
     max_running_requests: int | None = None
     backends: Mapping[str, str] = field(default_factory=dict)
     rewritten: tuple[str, ...] = ()
-    in_graph_by_batch: Mapping[int, GraphUse] = field(default_factory=dict)
 
 
 def read_back(facts: ServerFacts, server_info: Mapping[str, Any]) -> ReadBack:
@@ -79,7 +76,6 @@ def read_back(facts: ServerFacts, server_info: Mapping[str, Any]) -> ReadBack:
         max_running_requests=_whole(first.get("effective_max_running_requests_per_dp"), facts.max_running_requests),
         backends={name: str(arguments[name]) for name in _BACKENDS if arguments.get(name) not in (None, "")},
         rewritten=facts.rewritten,
-        in_graph_by_batch=graphs_used(facts),
     )
 
 
