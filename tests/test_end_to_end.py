@@ -25,7 +25,7 @@ from spectune.space import Candidate
 pytestmark = pytest.mark.engine
 
 GONE_WITHIN_S = 15
-LAUNCH_S = 180
+LAUNCH_S = 600
 STUDY_S = 1200
 
 

@@ -89,8 +89,9 @@ def test_an_engine_that_cannot_keep_up_is_measured_as_such():
 
 
 def test_an_engine_that_freezes_is_noticed_although_requests_keep_coming():
-    level = run(FakeEngine(answer=never_ends), Poisson(50.0), hang_s=0.5, warmup_limit_s=25)
+    level = run(FakeEngine(answer=never_ends), Poisson(50.0, most_in_flight=20), hang_s=0.5, warmup_limit_s=25)
     assert level.stop_reason == "hang"
+    assert len(level.records) > 20
     assert all(record.failed or not record.chunks for record in level.records)
 
 

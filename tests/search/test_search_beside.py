@@ -10,8 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from forked import python_m
 from search_samples import baseline, chain, record, space
-from search_simulated import write
+from search_simulated import SPACE, write
 from test_search_crosschecks import BUSY, seen
 
 from spectune.analysis.launch_noise import ASSUMED_SD
@@ -90,12 +91,12 @@ def test_the_verdict_says_so_where_launches_scatter_more_than_assumed() -> None:
 STUDY = """
 import asyncio, json, sys
 from pathlib import Path
-sys.path.insert(0, sys.argv[2])
+sys.path.insert(0, sys.argv[1])
 from search_simulated import Silent
 from spectune.engines.open import open_engine
 from spectune.search import StudyFolder, open_study, run_study
 from spectune.space import load_space
-space = load_space(Path(sys.argv[1]))
+space = load_space("sim.yaml")
 engine, folder, watcher = open_engine(space), StudyFolder(Path("study")), Silent()
 folder.root.mkdir()
 open_study(folder, space, engine, None)
@@ -105,15 +106,13 @@ print(json.dumps([watcher.lines, [record.to_json()["others"] for record in ended
 
 
 def test_a_study_beside_burning_processes_says_so_at_once_and_once(tmp_path: Path) -> None:
-    file = write(tmp_path, virtual=False, budget={"trials": 2})
+    write(tmp_path, virtual=False, budget={"trials": 2}, workload=SPACE["workload"] | {"level_time_limit": "1s"})
+    (tmp_path / "a_study.py").write_text(STUDY)
     cores = len(os.sched_getaffinity(0))
     burn = "import time\nwhile time.process_time() < 120: pass"
     burners = [subprocess.Popen([sys.executable, "-c", burn]) for _ in range(2 * cores)]  # one a core leaves room
     try:
-        done = subprocess.run(
-            [sys.executable, "-c", STUDY, file, Path(__file__).parent],
-            cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False,
-        )  # fmt: skip
+        done = python_m("a_study", Path(__file__).parent, cwd=tmp_path)  # a process that has started none of them
     finally:
         for burner in burners:
             burner.kill()
