@@ -27,7 +27,7 @@ ALLOWED = {
     "report": {"machine", "analysis", "search", "engines", "space", "export"},
 }
 # Programs that run in the engine's interpreter, not in spectune's.
-FOREIGN = ("overlay", "asked", "train_models.py")
+FOREIGN = ("overlay", "asked", "training")
 HEAVY = {"optuna", "pandas", "torch", "numpy", "scipy", "aiohttp", "jinja2", "sglang", "submitit"}
 
 

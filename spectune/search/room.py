@@ -6,19 +6,18 @@ import contextlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from spectune.engines.protocol import Engine
 from spectune.machine import here
 from spectune.search.folder import StudyFolder
 from spectune.search.reached import GPUS
 from spectune.serving import GpuGroup, MachineLock, reserve_gpus, reserve_slot
+from spectune.serving.held import Held
 from spectune.serving.waiting import Says
 
 
 @dataclass(frozen=True)
-class Room:
+class Room(Held):
     """Held until `release`, or the end of this process.
 
     Attributes:
@@ -38,14 +37,6 @@ class Room:
         """Give all of it back; doing it twice is harmless."""
         self.group.release()
         self.slot.release()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.release()
 
 
 async def room_for(study: str, name: str, engine: Engine, parallel: int, notes: Says) -> Room:

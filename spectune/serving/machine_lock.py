@@ -14,10 +14,9 @@ import stat
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from spectune.errors import SpectuneError
+from spectune.serving.held import Held
 
 FOLDER_VARIABLE = "SPECTUNE_LOCKS"
 SUFFIX = ".lock"
@@ -44,7 +43,7 @@ class Holder:
         return f"{who} for the study {self.study}" if self.study else who
 
 
-class MachineLock:
+class MachineLock(Held):
     """One lock, held until `release`, or the end of this object or process."""
 
     def __init__(self, path: Path, descriptor: int, *, file_stays: bool) -> None:
@@ -60,14 +59,6 @@ class MachineLock:
                 self._path.unlink()
         os.close(self._descriptor)
         self._descriptor = -1
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.release()
 
     def __del__(self) -> None:
         self.release()

@@ -6,12 +6,11 @@ import contextlib
 import socket
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import psutil
 
 from spectune.errors import SpectuneError
+from spectune.serving.held import Held
 from spectune.serving.machine_lock import MachineLock, last_taken_s, lock_folder, try_lock
 from spectune.serving.machine_lock import holder_of as holder_of_lock
 
@@ -26,7 +25,7 @@ class PortHeldError(SpectuneError):
 
 
 @dataclass(frozen=True)
-class PortBlock:
+class PortBlock(Held):
     """The ports of one launch, reserved until `release`, or the end of this object or process.
 
     Attributes:
@@ -45,14 +44,6 @@ class PortBlock:
     def release(self) -> None:
         """Give the block back; doing it twice is harmless."""
         self._lock.release()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.release()
 
 
 def reserve_ports(wanted: int | None = None, *, study: str = "", folder: Path | None = None) -> PortBlock:
