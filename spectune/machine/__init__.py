@@ -5,7 +5,7 @@ from spectune.machine.differences import Difference, differences, throttling
 from spectune.machine.disks import Disk, read_disks
 from spectune.machine.driver import count_gpus
 from spectune.machine.finding import Finding, in_order
-from spectune.machine.fingerprint import Fingerprint, quick_fingerprint, take_fingerprint
+from spectune.machine.fingerprint import Fingerprint, take_fingerprint
 from spectune.machine.gpu_findings import WAITS, gpu_findings
 from spectune.machine.gpus import Gpu, GpuProcess, Gpus, holders, memory_not_back, visible
 from spectune.machine.host_findings import cores_in_use, host_findings
@@ -41,7 +41,6 @@ __all__ = [
     "memory_not_back",
     "overview",
     "place_of",
-    "quick_fingerprint",
     "read_disks",
     "read_gpus",
     "take_fingerprint",

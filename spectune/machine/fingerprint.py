@@ -52,12 +52,3 @@ def take_fingerprint(
     software = read_software(os.environ, engine=engine, packages=packages, engine_sitecustomize=engine_sitecustomize)
     taken_at = datetime.now(UTC).isoformat(timespec="seconds")
     return Fingerprint(taken_at, read_gpus(own), read_host(), software)
-
-
-def quick_fingerprint(engine: str | None = None) -> dict[str, Any]:
-    """Return what may change while a study runs, in milliseconds: all but what the engine's interpreter would say.
-
-    Args:
-        engine: Name and version of the engine, where they are known.
-    """
-    return take_fingerprint(engine).to_json()

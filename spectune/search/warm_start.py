@@ -15,7 +15,7 @@ from typing import Any
 from spectune.counts import count
 from spectune.engines.protocol import Engine
 from spectune.errors import SpectuneError
-from spectune.machine import quick_fingerprint
+from spectune.machine import take_fingerprint
 from spectune.search.folder import StudyFolder
 from spectune.search.guided.evidence import Discount, Evidence, borrowed_from
 from spectune.space import SearchSpace
@@ -127,7 +127,7 @@ def _discount(
     """Return whether the machine is the same, what a launch is worth, and why."""
     environment = lender.environment()
     same_version = engine.simulated or environment.get("engine") == engine.title
-    same_machine = engine.simulated or _machine(environment) == _machine(quick_fingerprint())
+    same_machine = engine.simulated or _machine(environment) == _machine(take_fingerprint().to_json())
     same_machine &= all(lender.belonging(name) == text for name, text in engine.belongings().items())
     same_machine &= theirs.engine.gpus == space.engine.gpus
     found = SAME if same_version else OTHER_VERSION

@@ -38,7 +38,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from spectune.engines.open import open_engine
 from spectune.engines.simulated.engine import SimulatedEngine
-from spectune.machine import quick_fingerprint
+from spectune.machine import take_fingerprint
 from spectune.search import StudyFolder, run_study
 from spectune.search.room import room_for
 from spectune.space import load_space
@@ -60,7 +60,7 @@ space = load_space("sim.yaml")
 plain = open_engine(space)
 engine = OnGpus(**{{name: getattr(plain, name) for name in plain.__dataclass_fields__}})
 folder, watcher = StudyFolder(Path("studies/sim")), Watcher()
-folder.begin(space.text, space.resolved_yaml(), quick_fingerprint(engine=engine.title), engine.belongings())
+folder.begin(space.text, space.resolved_yaml(), take_fingerprint(engine.title).to_json(), engine.belongings())
 with asyncio.run(room_for("neighbour", "neighbour", engine, 1, print)) as neighbour:
     ended = asyncio.run(run_study(folder, space, engine, watcher))
     record = ended.records[0]

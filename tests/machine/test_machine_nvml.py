@@ -123,9 +123,9 @@ def test_what_happens_to_the_gpus_during_a_launch_is_noted(driver: FakeDriver) -
     stranger = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
     program = f"""
 import json, os, pathlib
-from spectune.machine import MachineWatch, quick_fingerprint
+from spectune.machine import MachineWatch, take_fingerprint
 state = pathlib.Path({str(driver.state)!r})
-began = json.loads(json.dumps(quick_fingerprint()))
+began = json.loads(json.dumps(take_fingerprint().to_json()))
 watch = MachineWatch(began)
 calm = len(watch.changes)
 state.write_text(

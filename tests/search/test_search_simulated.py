@@ -17,7 +17,7 @@ from spectune.engines.open import open_engine
 from spectune.engines.protocol import LaunchCommand, Occasion
 from spectune.engines.simulated.engine import PROFILE_FILE, SimulatedEngine
 from spectune.errors import SpectuneError
-from spectune.machine import quick_fingerprint
+from spectune.machine import take_fingerprint
 from spectune.search import Status, StudyFolder, TrialRecord, open_prompts, open_study, run_study
 from spectune.search import trial as trial_module
 from spectune.search.traffic import longest_measuring_s
@@ -223,7 +223,7 @@ def test_a_dry_run_on_the_simulated_engine_lacks_nothing(tmp_path: Path) -> None
 def test_a_launch_says_how_the_machine_has_changed_since_the_study_began(tmp_path: Path) -> None:
     """After a reboot and an upgrade of the engine, figures before and after may not be comparable."""
     root = tmp_path / "studies/one"
-    before = quick_fingerprint(engine="simulated SGLang 0.5.22 on quick")
+    before = take_fingerprint("simulated SGLang 0.5.22 on quick").to_json()
     before["host"]["boot_id"] = "the-boot-before"
     files.write_json(root / "environment.json", before)
     served = launch(write(tmp_path, virtual=False), chain(2), root=root)
