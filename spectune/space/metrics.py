@@ -48,9 +48,6 @@ _NOT_RANKABLE = {
     "accept_length": "accept_length leaves out what a cycle costs, so the longest may be the slowest; use decode_speed",
 }
 
-TARGET_METRIC = "decode_speed"
-"""The one metric a target can be set for: break-even arithmetic is about the speed of one request."""
-
 
 def metric_problem(name: str) -> str | None:
     """Returns why `name` is no metric to rank or bound by, or None."""

@@ -34,7 +34,7 @@ class Batches:
         self.seen = False
         self._decode: list[DecodeInterval] = []
         self._stride = 1
-        self._lines = self._eager = self._most_running = self._most_queued = 0
+        self._lines = self._most_running = self._most_queued = 0
         self._peak_usage: float | None = None
         self._prefills = [0, 0, 0, 0, 0]
         self._decoding: dict[str, bool] = {}  # rank → no prefill since its last decode line
@@ -60,7 +60,6 @@ class Batches:
         return {
             "decode": tuple(self._decode),
             "decode_lines": self._lines,
-            "eager_lines": self._eager,
             "most_running": self._most_running,
             "most_queued": max(self._most_queued, self._prefills[4]),
             "peak_usage": self._peak_usage,
@@ -88,7 +87,6 @@ class Batches:
         )
         self._decoding[rank] = True
         self._lines += 1
-        self._eager += interval.in_graph is False
         self._most_running = max(self._most_running, interval.running)
         self._most_queued = max(self._most_queued, interval.queued)
         if interval.usage is not None:

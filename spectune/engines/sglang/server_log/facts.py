@@ -114,7 +114,6 @@ class ServerFacts:
         context_length: Longest request.
         decode: Decode intervals in order; of a very long log an even sample that always has the first.
         decode_lines: How many there were.
-        eager_lines: How many of them ran outside CUDA graphs.
         most_running: Largest batch seen.
         most_queued: Longest queue seen.
         peak_usage: Highest share of the KV cache in use.
@@ -137,7 +136,6 @@ class ServerFacts:
     context_length: int | None = None
     decode: tuple[DecodeInterval, ...] = ()
     decode_lines: int = 0
-    eager_lines: int = 0
     most_running: int = 0
     most_queued: int = 0
     peak_usage: float | None = None
