@@ -27,8 +27,8 @@ def change_words(change: Comparison, than: str = "") -> str:
         return f"slower{against} by {_by(Estimate(1.0 - ratio.est, 1.0 - ratio.hi, 1.0 - ratio.lo))}"
     effect = change.detectable_effect
     if effect > WORTH_A_FIGURE:
-        return "no difference told from noise: these launches tell too little"
-    return f"no difference told from noise: one of {_percent(effect)} % could have been"
+        return "no difference shown: these launches tell too little"
+    return f"no difference shown (one of {_percent(effect)} % could have been)"
 
 
 def changed(change: Comparison) -> bool:

@@ -13,7 +13,7 @@ speedup > 1 are the same statement.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal
@@ -28,6 +28,14 @@ from spectune.analysis.places import apart
 from spectune.bench.precision import t_quantile
 
 CONFIDENCE = 0.95
+
+Pays = Literal["pays", "loses", "unclear"]
+PAYS: Mapping[Pays, str] = {
+    "pays": "speculation pays",
+    "loses": "speculation does not pay",
+    "unclear": "whether speculation pays is not known",
+}
+"""Each in words: the same wherever it is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +119,9 @@ class Comparison:
         return float(stdtr(self.dof, self.log_ratio / self.error))
 
     @property
-    def verdict(self) -> Literal["pays", "loses", "unclear"]:
+    def verdict(self) -> Pays:
         """Whether it is shown to be faster than the baseline, to be slower, or neither: by the interval `judged`."""
-        if self.judged.lo > 1.0:
-            return "pays"
-        return "loses" if self.judged.hi < 1.0 else "unclear"
+        return pays(self.judged)
 
     def interval(self, confidence: float) -> Estimate:
         """The speedup with an interval of this coverage, without ends where it was not measured long enough."""
@@ -123,6 +129,13 @@ class Comparison:
             return Estimate(math.exp(self.log_ratio), -math.inf, math.inf)
         half = t_quantile(0.5 + confidence / 2.0, self.dof) * self.error
         return Estimate(math.exp(self.log_ratio), math.exp(self.log_ratio - half), math.exp(self.log_ratio + half))
+
+
+def pays(speedup: Estimate) -> Pays:
+    """Whether a speedup's interval lies above 1, below 1, or holds it."""
+    if speedup.lo > 1.0:
+        return "pays"
+    return "loses" if speedup.hi < 1.0 else "unclear"
 
 
 def compare(
@@ -173,6 +186,18 @@ def mean_log(group: Sequence[LaunchSpeed]) -> float:
 def known(group: Sequence[LaunchSpeed], noise: LaunchNoise) -> Known:
     """What the launches of one configuration say of its ln speed."""
     return Known(mean_log(group), (noise.relative_sd**2 + _within(group)) / len(group))
+
+
+def mean_speed(group: Sequence[LaunchSpeed], noise: LaunchNoise) -> Estimate:
+    """Geometric mean of one configuration's launches, with the 95 % interval that launch noise leaves.
+
+    Without ends where it was not measured long enough, as a comparison would be.
+    """
+    told = known(group, noise)
+    if not long_enough(_within(group) / len(group)):
+        return Estimate(math.exp(told.mean), -math.inf, math.inf)
+    half = t_quantile(0.5 + CONFIDENCE / 2.0, noise.dof) * math.sqrt(told.variance)
+    return Estimate(math.exp(told.mean), math.exp(told.mean - half), math.exp(told.mean + half))
 
 
 def _within(group: Sequence[LaunchSpeed]) -> float:

@@ -154,7 +154,7 @@ def calibrate(
         cycle=fit,
         acceptance=fit_acceptance(points),
         effects=tuple(effects),
-        noise=fit_noise(records),
+        noise=fit_noise(records, space),
         machine=_machine(records, points, environment),
         launches=len({record.trial for record in records if record.status is Status.OK}),
         study=study,

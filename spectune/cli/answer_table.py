@@ -80,13 +80,12 @@ def _print_candidates(summary: Mapping[str, Any]) -> None:
 
 
 def _target_lines(summary: Mapping[str, Any]) -> list[str]:
-    """Return what the targets ask of the recommended (or fastest) candidate at the first objective's level."""
-    level = summary["objectives"][0]["level"]
-    rows = [r for r in summary["candidates"] if r["class"] == "all" and r["level"] == level and r["speedup"]]
-    if not rows or not summary["targets"]["decode_speed"]:
+    """Return what the targets ask of the candidate in question."""
+    question = summary["in_question"]
+    if question is None or not summary["targets"]["decode_speed"]:
         return []
-    recommended = (summary["recommended"] or {}).get("candidate_id")
-    row = max(rows, key=lambda r: (r["candidate_id"] == recommended, r["decode_speed"][0]))
+    at = (question["candidate_id"], question["level"], "all")
+    row = next(r for r in summary["candidates"] if (r["candidate_id"], r["level"], r["class"]) == at)
     figures = {"baseline_tok_s": row["baseline_speed"], "cycle_ms": row["cycle_ms"][0]}
     told = break_even(
         **figures,
@@ -96,7 +95,7 @@ def _target_lines(summary: Mapping[str, Any]) -> list[str]:
     )
     arithmetic = f"{figures['baseline_tok_s']:.1f} tok/s × {figures['cycle_ms']:.2f} ms = {told.break_even:.2f}"
     lines = [f"break-even is {arithmetic}", *(target.words for target in told.targets)]
-    return [f"{row['label']} at {level}:", *(f"  {line}" for line in lines)]
+    return [f"{question['label']} at {question['level']} ({question['why']}):", *(f"  {line}" for line in lines)]
 
 
 def graph_lines(summary: Mapping[str, Any]) -> list[str]:
@@ -110,19 +109,9 @@ def graph_lines(summary: Mapping[str, Any]) -> list[str]:
 
 def _machine_lines(summary: Mapping[str, Any]) -> list[str]:
     """Return what the machine did while it was measured: jumps, a drift that was taken out, other work."""
-    lines = []
-    for jump in summary["jumps"]:
-        why = "; ".join(jump["causes"]) or "nothing is recorded that would explain it"
-        lines.append(
-            f"the machine changed between launches {jump['before']} and {jump['after']}: {jump['change'][0]:+.1%} "
-            f"({why}); only later launches are compared"
-        )
-    drift = summary["drift"]
-    if drift is not None and drift["corrected"]:
-        rate, low, high = drift["per_hour"]
-        lines.append(
-            f"the machine drifted by {rate:+.1%} an hour ({low:+.1%} to {high:+.1%}): figures are those of the end"
-        )
+    lines = [jump["words"] for jump in summary["jumps"]]
+    if (drift := summary["drift"]) is not None and drift["corrected"]:
+        lines.append(drift["words"])
     if summary["beside"] is not None:
         lines.append(summary["beside"])
     return lines

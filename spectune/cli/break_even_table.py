@@ -28,7 +28,7 @@ def print_break_even_of(answer: BreakEvenOfStudy) -> None:
         return
     whole = [row for row in answer.rows if row.prompt_class is None]
     chosen = next(r for r in whole if (r.candidate_id, r.level) == (answer.candidate_id, answer.level))
-    OUT.print(Text(f"{chosen.label} at {chosen.level}", style="bold"))
+    OUT.print(Text(f"{chosen.label} at {chosen.level} ({answer.why})", style="bold"), soft_wrap=True)
     for sentence in answer.words:
         OUT.print(f"  {sentence}", markup=False, soft_wrap=True)
     _print_rows(answer.rows, chosen.candidate_id)

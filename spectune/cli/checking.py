@@ -18,7 +18,15 @@ from spectune.errors import InputProblems, SpectuneError
 from spectune.export import Launch, one_line
 from spectune.export.exported_script import ExportedScript, launch_changes, read_exported
 from spectune.search import Status, StudyFolder, TrialRecord, weigh
-from spectune.search.checking import LevelHeld, Question, check_launch, judge_check, with_own_profile, with_prompts
+from spectune.search.checking import (
+    CHECKS,
+    LevelHeld,
+    Question,
+    check_launch,
+    judge_check,
+    with_own_profile,
+    with_prompts,
+)
 from spectune.search.recorded import best_baseline
 from spectune.search.sentence import measure
 from spectune.space import SearchSpace, load_space
@@ -27,6 +35,7 @@ HOLDS, NOT, INTERRUPTED = 0, 1, 130
 SCHEMA = 1
 HOST, PORT = "127.0.0.1", 30000
 WIDTHS = (20, 22, 22)
+LEGEND = "decode speed of one request, tok/s, with 95 % intervals over launches:"
 
 
 def check_file(path: Path, *, space_file: str | None, as_json: bool) -> int:
@@ -63,7 +72,7 @@ def check_file(path: Path, *, space_file: str | None, as_json: bool) -> int:
     if as_json:
         print_json(_json(question, made, levels, notes, outcome=outcome, words=words))
     else:
-        _print(script, question, levels, notes, words)
+        _print(script, question, levels, notes, outcome=outcome, words=words)
     return HOLDS if outcome == "holds" else NOT
 
 
@@ -110,7 +119,13 @@ def _notes(question: Question, engine: Engine, made: Sequence[TrialRecord]) -> I
 
 
 def _print(
-    script: ExportedScript, question: Question, levels: Sequence[LevelHeld], notes: Sequence[str], words: str
+    script: ExportedScript,
+    question: Question,
+    levels: Sequence[LevelHeld],
+    notes: Sequence[str],
+    *,
+    outcome: str,
+    words: str,
 ) -> None:
     if question.space.engine.kind == "simulated":
         OUT.print("SIMULATED: no figure here was measured on a real engine", style="bold yellow")
@@ -118,7 +133,9 @@ def _print(
     what = one_line(f"{script.path}: {label}, launch {script.trial} of {script.study}")
     OUT.print(what, markup=False, soft_wrap=True)
     if levels:
-        OUT.print(Text(_row("", "recorded", "now"), style="dim"))
+        OUT.print(one_line(_against(question)), markup=False, soft_wrap=True)
+        OUT.print(LEGEND, style="dim")
+        OUT.print(Text(_row("", "in the study", "now"), style="dim"))
     for level in levels[1:]:
         for line in _level_lines(level):
             OUT.print(line, soft_wrap=True)
@@ -127,6 +144,29 @@ def _print(
         OUT.print(Text(one_line(f"note: {note}"), style="yellow"), soft_wrap=True)
     by = f"by {measure(question.space)}: " if levels else ""
     OUT.print(Text(one_line(by + words), style="bold"), soft_wrap=True)
+    OUT.print(one_line(f"next: {_next(question, outcome)}"), markup=False, soft_wrap=True)
+
+
+def _against(question: Question) -> str:
+    """Return what was launched now and what it is compared with."""
+    if question.record.candidate == question.baseline:
+        return "it is the study's best without speculation itself, launched twice now"
+    best = question.space.label(question.baseline)
+    return f"baseline: {best}, the study's best without speculation; launched now: both in turns, twice each"
+
+
+def _next(question: Question, outcome: str) -> str:
+    """Return what to do about an outcome."""
+    study, trial = question.folder.name, question.recorded(question.baseline)[-1].trial
+    advice = {
+        "holds": "nothing has to be done; what the study says still holds here",
+        "machine_changed": "run `spectune doctor`; if the machine stays as it is, search again on it: "
+        f"spectune search SPACE --study NEW --warm-start {study}",
+        "below_break_even": f"run the baseline: spectune export {study} --pick {trial}",
+        "launch_changed": "the baseline is as fast as it was, so look at what is this launch's own: its drafter, its "
+        "settings, the notes above",
+    }
+    return advice.get(outcome, f"read its server.log below {question.folder.root / CHECKS}")
 
 
 def _level_lines(level: LevelHeld) -> Iterator[Text]:
@@ -165,6 +205,7 @@ def _json(
         "judged_by": measure(question.space),
         "outcome": outcome,
         "words": words,
+        "next": _next(question, outcome),
         "notes": list(notes),
         "launches": [
             {"candidate_id": r.candidate.candidate_id, "status": r.status.value, "seconds": r.seconds.total}

@@ -8,6 +8,7 @@ from typing import Any
 from rich.text import Text
 
 from spectune.analysis.change_words import change_words, changed
+from spectune.analysis.comparison import Comparison
 from spectune.cli.answering import open_study_records
 from spectune.cli.terminal import OUT, print_json
 from spectune.errors import SpectuneError
@@ -16,12 +17,28 @@ from spectune.machine import Difference
 from spectune.search import StudyFolder, weigh
 from spectune.search.sentence import measure, sentence
 from spectune.search.study_changes import OTHER_QUESTIONS, study_changes
-from spectune.search.study_comparison import LevelChange, Pair, Side, StudyComparison, compare_studies
+from spectune.search.study_comparison import (
+    BASELINE,
+    BOTH,
+    RECOMMENDED,
+    LevelChange,
+    Pair,
+    Side,
+    StudyComparison,
+    compare_studies,
+)
 
 DONE = 0
 SHOWN_CHANGES = 12
 SCHEMA = 1
-WIDTHS = (6, 22, 22, 12)
+NAMED_CHANGES = 3
+WIDTHS = (6, 22, 22, 15)
+ROLES = {
+    RECOMMENDED: "what each recommends", BASELINE: "the best of each without speculation", BOTH: "measured in both",
+}  # fmt: skip
+LEGEND = """\
+speeds: decode speed of one request, tok/s; in brackets 95 % intervals over launches, those of one candidate among many
+widened for all that are compared; beyond that: what is left of a change without the machine's"""
 
 
 def compare_two(first: str, second: str, *, as_json: bool) -> int:
@@ -61,8 +78,8 @@ def _side(study: str) -> tuple[StudyFolder, Side]:
 
 
 def _lines(before: Side, after: Side, changes: Sequence[Difference], compared: StudyComparison) -> Iterator[str | Text]:
-    yield f"{after.name} against {before.name}"
-    yield Text("what changed", style="bold")
+    yield f"{after.name} compared with {before.name}"
+    yield Text("what is different on record", style="bold")
     for one in changes[:SHOWN_CHANGES]:
         yield Text(f"  {one_line(str(one))}", style="" if one.matters else "dim")
     if not changes:
@@ -72,13 +89,17 @@ def _lines(before: Side, after: Side, changes: Sequence[Difference], compared: S
     for note in _notes(before, after, changes, compared):
         yield Text(one_line(f"note: {note}"), style="yellow")
     if compared.pairs and compared.shared_levels:
-        yield Text(_row("level", before.name[-21:], after.name[-21:], "accept"), style="dim")
+        columns = _row("level", before.name[-21:], after.name[-21:], "accept length")
+        yield Text(f"{columns}  {after.name} is", style="dim")
     for pair in compared.pairs:
-        yield Text(one_line(f"{_name(pair, before, after)} ({_mark(pair)})"), style="bold")
+        yield Text(one_line(f"{_name(pair, before, after)} ({_mark(pair, before, after)})"), style="bold")
         for level in pair.levels:
             yield from _level_lines(level)
     if compared.pairs and compared.shared_levels:
-        yield Text("speeds: decode speed of one request, tok/s, with 95 % intervals over launches", style="dim")
+        yield Text(LEGEND, style="dim")
+    for words in _conclusions(before, after, compared):
+        yield Text(one_line(words), style="bold")
+    yield f"next: {_next(compared)}"
 
 
 def _notes(before: Side, after: Side, changes: Sequence[Difference], compared: StudyComparison) -> Iterator[str]:
@@ -107,7 +128,45 @@ def _notes(before: Side, after: Side, changes: Sequence[Difference], compared: S
         )
     else:
         label = after.space.label(compared.machine)
-        yield f"{label} was measured in both: what it shows is everybody's change, `own` is what is left without it"
+        yield f"{label} was measured in both: its change is the machine's or the engine's, and everybody's"
+
+
+def _conclusions(before: Side, after: Side, compared: StudyComparison) -> Iterator[str]:
+    """Yield what became of the machine, of the candidates beyond that, and of the recommendation."""
+    if (machine := compared.machine_pair) is not None and machine.levels:
+        told = _at_levels([(level.level, level.change) for level in machine.levels])
+        steady = not any(changed(level.change) for level in machine.levels)
+        lead = "no change of the machine or the engine is shown" if steady else "the machine or the engine changed"
+        yield f"{lead}: {after.space.label(machine.after)} is {told}"
+    own = [
+        f"{_name(pair, before, after)} is {_at_levels(moved)}"
+        for pair in compared.pairs
+        if (moved := [(one.level, one.own) for one in pair.levels if one.own is not None and changed(one.own)])
+    ]
+    if own:
+        more = f"; and {len(own) - NAMED_CHANGES} more above" if len(own) > NAMED_CHANGES else ""
+        yield f"beyond that: {'; '.join(own[:NAMED_CHANGES])}{more}"
+    for pair in compared.pairs:
+        if RECOMMENDED in pair.roles:
+            was, now = before.space.label(pair.before), after.space.label(pair.after)
+            same = pair.before == pair.after
+            yield f"both recommend {now}" if same else f"{before.name} recommends {was}, {after.name} {now}"
+
+
+def _at_levels(changes: Sequence[tuple[str, Comparison]]) -> str:
+    return ", ".join(f"{change_words(change)} at {level}" for level, change in changes)
+
+
+def _next(compared: StudyComparison) -> str:
+    """Return what to do about it."""
+    machine = compared.machine_pair
+    if machine is None or not machine.levels:
+        return "measure one configuration without speculation in both studies, at the same levels, and compare again"
+    if any(changed(level.change) for level in machine.levels):
+        return "look at what is different on record, and run `spectune doctor` on the machine that is slower"
+    if any(level.own is not None and changed(level.own) for pair in compared.pairs for level in pair.levels):
+        return "look at what the changed candidates have of their own: drafter, settings, versions of both"
+    return "nothing; a smaller change would need more launches to show: search with a larger --trials"
 
 
 def _level_lines(level: LevelChange) -> Iterator[Text]:
@@ -116,7 +175,7 @@ def _level_lines(level: LevelChange) -> Iterator[Text]:
     line = Text(_row(level.level, *speeds, lengths) + "  ")
     yield line.append(change_words(level.change), style="bold" if changed(level.change) else "")
     if level.own is not None:
-        own = Text(_row("", "", "", "") + "  own: ")
+        own = Text(_row("", "", "", "") + "  beyond that: ")
         yield own.append(change_words(level.own), style="bold" if changed(level.own) else "dim")
 
 
@@ -133,8 +192,12 @@ def _name(pair: Pair, before: Side, after: Side) -> str:
     return f"{was} → {now}"
 
 
-def _mark(pair: Pair) -> str:
-    return ", ".join(pair.roles if all(pair.confirmed) else (*pair.roles, "not confirmed in both"))
+def _mark(pair: Pair, before: Side, after: Side) -> str:
+    """Return why a pair is compared, and in which study no later launch confirmed it."""
+    told = [ROLES.get(role, role) for role in pair.roles]
+    sides = zip((before, after), (pair.before, pair.after), pair.confirmed, strict=True)
+    doubtful = [side.name for side, candidate, confirmed in sides if candidate.speculative and not confirmed]
+    return ", ".join([*told, *([f"not confirmed in {' and '.join(doubtful)}"] if doubtful else [])])
 
 
 def _json(
@@ -146,6 +209,8 @@ def _json(
         "studies": [before.name, after.name],
         "changes": [one.to_json() for one in changes],
         "notes": list(_notes(before, after, changes, compared)),
+        "conclusions": list(_conclusions(before, after, compared)),
+        "next": _next(compared),
         "machine_seen_in": compared.machine and compared.machine.candidate_id,
         "levels": list(compared.shared_levels),
         "pairs": [

@@ -28,8 +28,8 @@ class Origin:
         simulated: Whether the figures come from a model of a machine.
         notes: More lines for the reader of the file.
         doubts: Candidate id → what speaks against believing its figures.
-        means: Candidate id → its figures per level as the study concludes them, over all launches that count; without
-            them the launch's own are told.
+        means: Candidate id → its figures per level, and its label, as the study concludes them over all launches that
+            count; without them the launch's own are told.
         gpus: GPUs a launch needs.
         corrected: What was taken out of the means, such as a drift of the machine; empty where nothing was.
     """
@@ -94,12 +94,12 @@ def one_line(text: str) -> str:
 
 
 def _lines(record: TrialRecord, launch: Launch, origin: Origin) -> Iterator[str]:
-    yield f"{record.candidate.label} {MARK}"
+    means = origin.means.get(record.candidate.candidate_id)
+    yield f"{means[0]['label'] if means else record.candidate.label} {MARK}"
     source = f"study {origin.study}, trial {record.trial}, {record.started_at}, {origin.engine}"
     yield f"{source}, {candidate_words(record.candidate)}"
     if origin.warning:
         yield origin.warning
-    means = origin.means.get(record.candidate.candidate_id)
     levels = means or [level.to_json() for level in record.levels]
     trials = [str(trial) for trial in means[0]["trials"]] if means else [str(record.trial)]
     over = (

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from spectune.analysis.why import BreakEvenOfStudy
 from spectune.blotting import blotted
 from spectune.export import secret_values
 from spectune.search.records import TrialRecord
@@ -94,9 +95,14 @@ class Material:
         return found and str(found["candidate_id"])
 
     @cached_property
+    def break_even(self) -> BreakEvenOfStudy:
+        """What the study says about whether speculation pays and why not more, secrets not blotted out."""
+        return break_even_of(self.records, self.space)
+
+    @cached_property
     def why(self) -> Row:
-        """What the study says about whether speculation pays and why not more: a `BreakEvenOfStudy`, as JSON."""
-        return dict(blotted(break_even_of(self.records, self.space).to_json(), self.secrets))
+        """The same as JSON, secrets blotted out."""
+        return dict(blotted(self.break_even.to_json(), self.secrets))
 
     @cached_property
     def contradictions(self) -> Mapping[tuple[str, str], Sequence[str]]:
@@ -108,11 +114,10 @@ class Material:
 
     @cached_property
     def focus(self) -> str | None:
-        """Id of the speculating candidate that the report looks at closely: the one the verdict is about."""
-        judged = (self.told.get("speedup") or {}).get("candidate_id")
+        """Id of the speculating candidate that the report looks at closely: the one in question."""
+        if self.break_even.candidate_id is not None:
+            return self.break_even.candidate_id
         speculating = [row for row in self.rows if row["candidate_id"] not in self.baselines]
-        if any(row["candidate_id"] == judged for row in speculating):
-            return str(judged)
         first = self.space.objectives[0].level
         ranked = sorted(speculating, key=lambda row: (row["level"] != first, -row["decode_speed"][0]))
         return str(ranked[0]["candidate_id"]) if ranked else None

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from statistics import fmean
 
 from spectune import files
-from spectune.analysis.comparison import LaunchSpeed, compare
+from spectune.analysis.comparison import LaunchSpeed, compare, mean_speed
 from spectune.analysis.estimate import Estimate
 from spectune.analysis.holding import Held
 from spectune.engines.protocol import Engine, Occasion
@@ -24,9 +24,10 @@ from spectune.search.budget import spent_s
 from spectune.search.feed import PromptFeed
 from spectune.search.folder import StudyFolder
 from spectune.search.kept_prompts import refuse_other_prompts
+from spectune.search.noise import noise_of
 from spectune.search.outcome import Evidence
 from spectune.search.prospect import Progress
-from spectune.search.recorded import mean_speed, pooled_noise
+from spectune.search.recorded import pooled_noise
 from spectune.search.records import Status, TrialRecord
 from spectune.search.speeds import Speed, of_level, speeds, together
 from spectune.search.steps import Role, Step
@@ -149,7 +150,11 @@ def judge_check(question: Question, made: Sequence[TrialRecord]) -> list[LevelHe
 
 
 def _held(name: str, level: str, speed: Speed, question: Question, made: Sequence[TrialRecord]) -> LevelHeld:
-    noise = pooled_noise([question.evidence.line.launches, made], speed)
+    study = question.evidence.line.launches
+    noise, of_study = pooled_noise([study, made], speed), noise_of(study, speed)
+
+    def figures(then: Sequence[LaunchSpeed], now: Sequence[LaunchSpeed]) -> tuple[Estimate, Estimate]:
+        return mean_speed(then, of_study), mean_speed(now, noise)
 
     def pair(candidate: Candidate) -> tuple[list[LaunchSpeed], list[LaunchSpeed]]:
         now = [record for record in made if record.candidate == candidate]
@@ -161,15 +166,14 @@ def _held(name: str, level: str, speed: Speed, question: Question, made: Sequenc
     launch = question.record.candidate
     then, now = pair(launch)
     lengths = (_accepted(then), _accepted(now))
-    figures = (mean_speed(then, noise), mean_speed(now, noise))
     change = compare(name, now, then, noise)
     if launch == question.baseline:
-        return LevelHeld(name, Held(change, None, None, launch.speculative), figures, None, lengths)
+        return LevelHeld(name, Held(change, None, None, launch.speculative), figures(then, now), None, lengths)
     base_then, base_now = pair(question.baseline)
     held = Held(
         change, compare(name, base_now, base_then, noise), compare(name, now, base_now, noise), launch.speculative
     )
-    return LevelHeld(name, held, figures, (mean_speed(base_then, noise), mean_speed(base_now, noise)), lengths)
+    return LevelHeld(name, held, figures(then, now), figures(base_then, base_now), lengths)
 
 
 def _accepted(group: Sequence[LaunchSpeed]) -> float:

@@ -77,7 +77,7 @@ def _memory(records: Sequence[TrialRecord]) -> Iterator[Exclusion]:
         less = _TOO_LITTLE in failure.message
         what = "with less memory for it" if less else "with as many captured tokens and as much memory for the KV cache"
         yield Exclusion(
-            f"{worst.label} and all like it {what} run out of memory",
+            f"the settings of trial {record.trial}, and all like them {what}, run out of memory",
             (record.trial,),
             partial(_needs_as_much, worst, less=less),
         )

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any
 
 from spectune.analysis.break_even import break_even_from_speedup
-from spectune.analysis.comparison import Comparison
+from spectune.analysis.comparison import Comparison, Pays, mean_speed
 from spectune.analysis.estimate import Estimate, ratio
 from spectune.analysis.measurement import LevelMeasurement
+from spectune.analysis.strata import Stratum
+from spectune.search.noise import noise_of
 from spectune.search.outcome import Evidence, comparisons
 from spectune.search.records import TrialRecord
-from spectune.search.speeds import by_candidate, system_values
+from spectune.search.speeds import by_candidate, of_level, of_throughput, speeds, system_values
 from spectune.space import Candidate, SearchSpace
 from spectune.space.metrics import PERCENTILES
 
@@ -25,7 +28,7 @@ class Figures:
 
     Speeds are geometric means, as the speedup is; cycle = accept length / speed and break-even = accept length /
     speedup follow, so that baseline speed × cycle is the break-even, and accept length > break-even is speedup > 1,
-    for the ends of the intervals too.
+    for the ends of the intervals too. Intervals of speeds and cycles hold what launches of one configuration differ by.
 
     Attributes:
         accept_length: Mean tokens per verify.
@@ -43,7 +46,7 @@ class Figures:
     cycle_ms: Estimate
     same_mode_ratio: float | None
     speedup: Estimate | None
-    verdict: Literal["pays", "loses", "unclear"] | None
+    verdict: Pays | None
 
     @property
     def break_even(self) -> Estimate | None:
@@ -90,19 +93,35 @@ class Measured:
 
     def of_classes(self) -> Mapping[str, Estimate]:
         """Return the accept length of each prompt class; nothing for a baseline."""
-        if not self.candidate.speculative:
-            return {}
-        found = {}
-        for name in sorted(self.levels[0].accept_length_by_class):
-            lengths = [level.accept_length_by_class.get(name) for level in self.levels]
-            found[name] = mean([length for length in lengths if length is not None])
-        return found
+        return _means(level.accept_length_by_class for level in self.levels) if self.candidate.speculative else {}
+
+    def strata(self) -> list[Stratum]:
+        """Return every kind of request: classes by name, then context lengths, shortest first; none for a baseline."""
+        even = self.figures.break_even
+        if even is None:
+            return []
+        classes, contexts = self.of_classes(), _means(level.accept_length_by_context for level in self.levels)
+        of_class, of_context = Counter[str](), Counter[str]()
+        for level in self.levels:
+            of_class.update(level.requests_by_class)
+            of_context.update(level.requests_by_context)
+        return [
+            *(Stratum("class", name, self.level, of_class[name], length, even) for name, length in classes.items()),
+            *(
+                Stratum("context", name, self.level, of_context[name], contexts[name], even)
+                for name in sorted(contexts, key=lambda name: int(name.partition("-")[0]))
+            ),
+        ]
 
 
 def measured(evidence: Evidence, space: SearchSpace) -> Iterator[Measured]:
     """Yield every candidate at every level it was measured at."""
     compared = {(c.candidate_id, c.level): c for c in comparisons(evidence.by_level)}
     groups = by_candidate(evidence.records)
+    told = {
+        name: [(speed, noise_of(evidence.line.launches, speed)) for speed in (of_level(name), of_throughput(name))]
+        for name in space.workload.level_names
+    }
     for candidate, launches in groups.items():
         twin = next((g for c, g in groups.items() if not c.speculative and _same_mode(c, candidate)), [])
         for name in space.workload.level_names:
@@ -110,25 +129,21 @@ def measured(evidence: Evidence, space: SearchSpace) -> Iterator[Measured]:
             if not levels:
                 continue
             same_mode = [level for record in twin if (level := record.level(name)) is not None]
+            speed, throughput = (
+                mean_speed(speeds(launches, figure, name, space), noise) for figure, noise in told[name]
+            )
+            length = mean([level.accept_length for level in levels])
             comparison = compared.get((candidate.candidate_id, name))
-            found = figures(levels, comparison, same_mode if candidate.speculative else [])
-            yield Measured(candidate, launches, name, levels, comparison, found)
-
-
-def figures(
-    levels: Sequence[LevelMeasurement], comparison: Comparison | None, same_mode: Sequence[LevelMeasurement] = ()
-) -> Figures:
-    """Return the figures of a candidate at a level."""
-    length, speed = mean([level.accept_length for level in levels]), _geometric_mean([x.decode_speed for x in levels])
-    return Figures(
-        accept_length=length,
-        decode_speed=speed,
-        output_throughput=_geometric_mean([level.output_throughput for level in levels]),
-        cycle_ms=ratio(length, speed).scaled(1000.0),
-        same_mode_ratio=speed.est / _geometric_mean([x.decode_speed for x in same_mode]).est if same_mode else None,
-        speedup=None if comparison is None else comparison.judged,
-        verdict=None if comparison is None else comparison.verdict,
-    )
+            figures = Figures(
+                accept_length=length,
+                decode_speed=speed,
+                output_throughput=throughput,
+                cycle_ms=ratio(length, speed).scaled(1000.0),
+                same_mode_ratio=speed.est / _geometric_mean(same_mode) if same_mode and candidate.speculative else None,
+                speedup=None if comparison is None else comparison.judged,
+                verdict=None if comparison is None else comparison.verdict,
+            )
+            yield Measured(candidate, launches, name, levels, comparison, figures)
 
 
 def break_even_of(accept_length: Estimate, speedup: Estimate) -> Estimate:
@@ -143,15 +158,23 @@ def break_even_of(accept_length: Estimate, speedup: Estimate) -> Estimate:
     return Estimate.around(break_even_from_speedup(length, speedup.est), low, high)
 
 
+def _means(lengths: Iterable[Mapping[str, Estimate]]) -> dict[str, Estimate]:
+    """Return the mean of each kind of request over launches, by name."""
+    found: dict[str, list[Estimate]] = {}
+    for one in lengths:
+        for name, length in one.items():
+            found.setdefault(name, []).append(length)
+    return {name: mean(found[name]) for name in sorted(found)}
+
+
 def mean(estimates: Sequence[Estimate]) -> Estimate:
     """Return the mean of a figure over launches, inside the widest of their intervals."""
     found = math.fsum(e.est for e in estimates) / len(estimates)
     return Estimate.around(found, min(e.lo for e in estimates), max(e.hi for e in estimates))
 
 
-def _geometric_mean(estimates: Sequence[Estimate]) -> Estimate:
-    found = math.exp(math.fsum(math.log(e.est) for e in estimates) / len(estimates))
-    return Estimate.around(found, min(e.lo for e in estimates), max(e.hi for e in estimates))
+def _geometric_mean(levels: Sequence[LevelMeasurement]) -> float:
+    return math.exp(math.fsum(math.log(level.decode_speed.est) for level in levels) / len(levels))
 
 
 def _same_mode(one: Candidate, other: Candidate) -> bool:

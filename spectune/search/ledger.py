@@ -73,7 +73,7 @@ class Ledger:
     def _entered(self, step: Step) -> Trial:
         params = stored_params(step.candidate, searched(self._space))
         fixed = {p.name: distribution(p) for p in searched(self._space) if p.name in params}
-        self._study.enqueue_trial(params, user_attrs=dict(attributes(step.candidate, step.role.value)))
+        self._study.enqueue_trial(params, user_attrs=dict(attributes(step.candidate, step.role.value, self._space)))
         return self._study.ask(fixed)
 
     def _tell(self, running: Trial, record: TrialRecord, earlier: Sequence[TrialRecord]) -> None:
@@ -179,11 +179,14 @@ def as_running(step: Step, space: SearchSpace) -> FrozenTrial:
         state=TrialState.RUNNING,
         params=params,
         distributions={p.name: distribution(p) for p in searched(space) if p.name in params},
-        user_attrs={**attributes(step.candidate, step.role.value), EVIDENCE: Evidence(step.candidate, None).dumps()},
+        user_attrs={
+            **attributes(step.candidate, step.role.value, space),
+            EVIDENCE: Evidence(step.candidate, None).dumps(),
+        },
     )
 
 
 def _user_attributes(record: TrialRecord, space: SearchSpace) -> dict[str, Any]:
     evidence = evidence_from(record, space)
-    known = dict(attributes(record.candidate, record.role.value))
+    known = dict(attributes(record.candidate, record.role.value, space))
     return known if evidence is None else {**known, EVIDENCE: evidence.dumps()}

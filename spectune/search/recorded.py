@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 
-from spectune.analysis.comparison import LaunchSpeed, known
-from spectune.analysis.estimate import Estimate
 from spectune.analysis.launch_noise import LaunchNoise, launch_noise
-from spectune.bench.precision import t_quantile
 from spectune.search.outcome import Evidence
 from spectune.search.records import TrialRecord
 from spectune.search.speeds import Speed, by_candidate
@@ -33,10 +29,3 @@ def pooled_noise(sides: Iterable[Sequence[TrialRecord]], speed: Speed) -> Launch
         kept = [record for record in records if record.role is not Role.SEARCH]
         groups += [[v for record in g if (v := speed(record)) is not None] for g in by_candidate(kept).values()]
     return launch_noise(groups)
-
-
-def mean_speed(group: Sequence[LaunchSpeed], noise: LaunchNoise) -> Estimate:
-    """Return the geometric mean of a candidate's launches with the 95 % interval that launch noise leaves."""
-    told = known(group, noise)
-    half = t_quantile(0.975, noise.dof) * math.sqrt(told.variance)
-    return Estimate(math.exp(told.mean), math.exp(told.mean - half), math.exp(told.mean + half))

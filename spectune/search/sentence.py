@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from spectune.analysis.comparison import Comparison
+from spectune.analysis.drift import Jump
 from spectune.analysis.estimate import Estimate
 from spectune.search.outcome import TOGETHER, Evidence
 from spectune.search.records import TrialRecord
@@ -76,7 +77,7 @@ def _where_it_pays(evidence: Evidence, space: SearchSpace) -> Iterator[str]:
 
 
 def words(evidence: Evidence, space: SearchSpace) -> list[str]:
-    """Return how the verdict came about: each figure, confirmation, noise, drift and jumps, in a sentence each."""
+    """Return how the verdict came about: each figure, confirmation, and how steady the machine was."""
     verdict, line = evidence.verdict, evidence.line
     told = [verdict.overall.words]
     if len(verdict.parts) > 1:
@@ -84,11 +85,7 @@ def words(evidence: Evidence, space: SearchSpace) -> list[str]:
     told += [seen] if (seen := _seen_before(evidence, space)) else []
     told += [tied] if (tied := ties_words(evidence, space, len(evidence.ties))) else []
     told += [shares] if (shares := _shares(evidence)) else []
-    told.append(f"launch noise: {line.noise.source}")
-    told += _places(line)
-    for jump in line.jumps:
-        known = causes(jump, evidence.line.every)
-        told.append(f"{jump.words}; {'; '.join(known) if known else 'nothing is recorded that would explain it'}")
+    told += steadiness(line)
     for candidate in by_candidate(line.every):
         told = [text.replace(candidate.candidate_id, space.label(candidate)) for text in told]
     return told
@@ -121,6 +118,20 @@ def _shares(evidence: Evidence) -> str | None:
     if 2 * plain <= len(searched) or plain == len(searched):
         return None
     return f"{plain} of {len(searched)} launches of the search were without speculation: there most was left to find"
+
+
+def steadiness(line: Timeline) -> list[str]:
+    """Return launch noise, what places differ by, drift and jumps, in a sentence each."""
+    told = [f"launch noise: {line.noise.source}", *_places(line)]
+    if not line.jumps and all(one.drift is None for one in line.places):
+        told.append("too few launches were repeated to see whether the machine drifts")
+    return told + [jump_words(jump, line.every) for jump in line.jumps]
+
+
+def jump_words(jump: Jump, records: Sequence[TrialRecord]) -> str:
+    """Return a jump of the machine with what is known of its cause."""
+    known = causes(jump, records)
+    return f"{jump.words}; {'; '.join(known) if known else 'nothing is recorded that would explain it'}"
 
 
 def _places(line: Timeline) -> Iterator[str]:

@@ -1,9 +1,10 @@
 """Two studies side by side: the same candidates, baselines and recommendations, then and now.
 
-Method. A speed is the geometric mean over the launches that count in its study; both studies' launch noise is pooled,
-each candidate's launches around their own mean in their own study. A baseline that both studies measured tells what
-became of the machine; what is left of a candidate's change without it is the candidate's own. Where many candidates are
-compared, their intervals allow for all of them (Bonferroni).
+Method. A speed is the geometric mean over the launches that count in its study, with the interval its study gives it.
+For a ratio of the two, the launch noise of both studies is pooled, each candidate's launches around their own mean in
+their own study. A baseline that both studies measured tells what became of the machine; what is left of a candidate's
+change without it is the candidate's own. Where many candidates are compared, their intervals allow for all of them
+(Bonferroni).
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from spectune.analysis.change_words import beyond, change_words
-from spectune.analysis.comparison import Comparison, LaunchSpeed, compare
+from spectune.analysis.comparison import Comparison, LaunchSpeed, compare, mean_speed
 from spectune.analysis.estimate import Estimate
 from spectune.analysis.launch_noise import LaunchNoise
+from spectune.search.noise import noise_of
 from spectune.search.outcome import Evidence
-from spectune.search.recorded import best_baseline, mean_speed, pooled_noise
+from spectune.search.recorded import best_baseline, pooled_noise
 from spectune.search.records import TrialRecord
 from spectune.search.speeds import by_candidate, of_level, speeds
 from spectune.search.steps import Role
@@ -112,6 +114,11 @@ class StudyComparison:
     pairs: tuple[Pair, ...]
     shared_levels: tuple[str, ...]
 
+    @property
+    def machine_pair(self) -> Pair | None:
+        """The baseline that tells of the machine, then and now."""
+        return next((pair for pair in self.pairs if pair.before == pair.after == self.machine), None)
+
 
 def compare_studies(before: Side, after: Side) -> StudyComparison:
     """Compare two studies at the levels they share."""
@@ -151,9 +158,12 @@ class _Level:
             base = self._speeds(self.before, machine), self._speeds(self.after, machine)
             own = beyond(change, compare(self.name, base[1], base[0], self.noise)) if all(base) else None
         lengths = (_accepted(one), change.accept_length)
-        return LevelChange(
-            self.name, mean_speed(one, self.noise), mean_speed(other, self.noise), change, own, lengths
-        )  # fmt: skip
+        figures = (self._mean(self.before, one), self._mean(self.after, other))
+        return LevelChange(self.name, *figures, change, own, lengths)
+
+    def _mean(self, side: Side, group: Sequence[LaunchSpeed]) -> Estimate:
+        """Return a speed as its own study tells it."""
+        return mean_speed(group, noise_of(side.evidence.line.launches, of_level(self.name)))
 
     def _speeds(self, side: Side, candidate: Candidate) -> list[LaunchSpeed]:
         return speeds(side.groups[candidate], of_level(self.name), self.name, side.space)

@@ -14,10 +14,11 @@ from spectune.engines.rules import rules_of
 from spectune.search.beside import blamed
 from spectune.search.exclusions import learned
 from spectune.search.figures import Measured, measured
+from spectune.search.in_question import InQuestion, in_question
 from spectune.search.outcome import Evidence, weigh
 from spectune.search.plan import Stop
 from spectune.search.records import Seconds, Status, TrialRecord
-from spectune.search.sentence import label, seen_in_search, sentence, words
+from spectune.search.sentence import jump_words, label, seen_in_search, sentence, steadiness, words
 from spectune.search.steps import SCHEMA, Role
 from spectune.search.timeline import Timeline, causes
 from spectune.search.undecided import remedy
@@ -56,6 +57,7 @@ def summarise(
     beside = blamed(records, evidence)
     effect = evidence.verdict.overall.detectable_effect
     open_ = remedy(records, evidence, space, name)
+    question = in_question(evidence, found, space)
     told = sentence(evidence, space)
     return {
         "schema": SCHEMA,
@@ -72,6 +74,7 @@ def summarise(
         "speedup": _confirmed(evidence, space),
         "noise": {"launch_sd": evidence.line.noise.relative_sd, "dof": evidence.line.noise.dof},
         "drift": _drift(evidence.line.places[0].drift) if evidence.line.places else None,
+        "steadiness": steadiness(evidence.line),
         "jumps": list(_jumps(evidence.line)),
         "places": list(_places(evidence.line)),
         "recommended": None if best is None else _launch(best, space),
@@ -89,7 +92,8 @@ def summarise(
             for level in record.levels
         ],
         "candidates": list(_candidates(found, space)),
-        "outside_graphs": _outside_graphs(evidence, found, space),
+        "in_question": None if question is None else question.to_json(),
+        "outside_graphs": None if question is None else _outside_graphs(question, found, space),
         "effects": [e.to_json() for e in effects(evidence.line.launches, space, evidence.recommended, rules)],
         "failures": Counter(r.failure.failure_class.value for r in records if r.failure is not None),
         "exclusions": [exclusion.to_json() for exclusion in learned(records)],
@@ -127,17 +131,16 @@ def _ties(evidence: Evidence, space: SearchSpace) -> Iterable[dict[str, Any]]:
         }
 
 
-def _outside_graphs(evidence: Evidence, found: Sequence[Measured], space: SearchSpace) -> dict[str, Any] | None:
-    """Return what of the speculation that the verdict rests on ran outside CUDA graphs, and what helps."""
+def _outside_graphs(question: InQuestion, found: Sequence[Measured], space: SearchSpace) -> dict[str, Any] | None:
+    """Return what of the speculation in question ran outside CUDA graphs, and what helps."""
     from spectune.search.why import outside_graphs
 
-    best = evidence.verdict.overall.best
-    cause = None if best is None else outside_graphs(best.candidate_id, found, space)
-    if best is None or cause is None:
+    cause = outside_graphs(question.candidate_id, found, space)
+    if cause is None:
         return None
     return {
-        "candidate_id": best.candidate_id,
-        "label": label(best.candidate_id, evidence, space),
+        "candidate_id": question.candidate_id,
+        "label": question.label,
         "cause": cause.name,
         "evidence": cause.evidence,
         "actions": [[action.words, action.cost.value] for action in cause.actions],
@@ -157,13 +160,18 @@ def _places(line: Timeline) -> Iterable[dict[str, Any]]:
 
 def _drift(drift: Drift | None) -> dict[str, Any] | None:
     """Return the change of all speeds in an hour, relative, and whether it was taken out of the figures."""
-    return None if drift is None else {"per_hour": _relative(drift.per_hour).to_json(), "corrected": drift.shown}
+    if drift is None:
+        return None
+    return {"per_hour": _relative(drift.per_hour).to_json(), "corrected": drift.shown, "words": drift.words}
 
 
 def _jumps(line: Timeline) -> Iterable[dict[str, Any]]:
     for jump in line.jumps:
         change = _relative(jump.change).to_json()
-        yield {"before": jump.before, "after": jump.after, "change": change, "causes": causes(jump, line.every)}
+        yield {
+            "before": jump.before, "after": jump.after, "change": change, "causes": causes(jump, line.every),
+            "words": jump_words(jump, line.every),
+        }  # fmt: skip
 
 
 def _relative(log_change: Estimate) -> Estimate:

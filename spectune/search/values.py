@@ -133,6 +133,6 @@ def keeps_bounds(launches: Sequence[TrialRecord], space: SearchSpace) -> bool:
     return all(math.fsum(each.get(name, 0.0) for each in broken) <= 0.0 for name in names)
 
 
-def attributes(candidate: Candidate, role: str) -> Mapping[str, str]:
+def attributes(candidate: Candidate, role: str, space: SearchSpace) -> Mapping[str, str]:
     """Return what is written beside a trial for whoever looks at it in optuna-dashboard."""
-    return {"candidate_id": candidate.candidate_id, "label": candidate.label, "role": role}
+    return {"candidate_id": candidate.candidate_id, "label": space.label(candidate), "role": role}

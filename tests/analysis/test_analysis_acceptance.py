@@ -1,3 +1,4 @@
+import dataclasses
 import random
 
 import pytest
@@ -14,6 +15,14 @@ def test_accept_length_counts_the_bonus_token():
     assert acceptance.accept_length(0, 10) == 1.0
     assert acceptance.accept_length(15, 10) == 2.5
     assert acceptance.accept_length(0, 0) == 1.0
+
+
+@given(prompt=st.integers(0, 10**6), output=st.integers(0, 10**5))
+def test_a_bucket_holds_the_mean_context_between_two_powers_of_two(prompt, output):
+    record = dataclasses.replace(made_record(prompt_tokens=prompt), output_tokens=output)
+    low, high = map(int, acceptance.context_bucket(record).split("-"))
+    assert low <= max(1, prompt + output // 2) <= high == 2 * low - 1
+    assert low.bit_count() == 1
 
 
 def test_accept_length_pools_counts_and_leaves_out_what_failed():

@@ -1,63 +1,41 @@
-import dataclasses
-import random
-
 import pytest
-from analysis_records import made_record, simulated_level
-from hypothesis import given
-from hypothesis import strategies as st
 
-from spectune.analysis.acceptance import context_bucket
 from spectune.analysis.estimate import Estimate
-from spectune.analysis.measure import measure_level
-from spectune.analysis.strata import strata, worst, worst_in_words
+from spectune.analysis.strata import Stratum, worst, worst_in_words
+
+EVEN = Estimate(2.0, 1.9, 2.1)
 
 
-@pytest.fixture(scope="module")
-def measured():
-    acceptance = {"chat": 0.3, "code": 0.8}
-    records = simulated_level(
-        random.Random(5), concurrency=4, cycle_s=0.02, acceptance=acceptance, steps=3, length_s=40.0
-    )
-    long = [dataclasses.replace(r, prompt_tokens=5000) if i % 3 == 0 else r for i, r in enumerate(records)]
-    return measure_level("c4", long, (2.0, 38.0))
+def kind(name, length, requests=10, of="class"):
+    return Stratum(of, name, "c4", requests, Estimate(length, length - 0.02, length + 0.02), EVEN)
 
 
-@given(prompt=st.integers(0, 10**6), output=st.integers(0, 10**5))
-def test_a_bucket_holds_the_mean_context_between_two_powers_of_two(prompt, output):
-    record = dataclasses.replace(made_record(prompt_tokens=prompt), output_tokens=output)
-    low, high = map(int, context_bucket(record).split("-"))
-    assert low <= max(1, prompt + output // 2) <= high == 2 * low - 1
-    assert low.bit_count() == 1
-
-
-def test_every_class_and_context_has_its_margin_over_the_same_break_even(measured):
-    found = strata(measured, baseline_tok_s=100.0)
-    assert [(s.kind, s.name) for s in found][:2] == [("class", "chat"), ("class", "code")]
-    contexts = [int(s.name.split("-")[0]) for s in found if s.kind == "context"]
-    assert contexts == sorted(contexts)
-    assert contexts[-1] == 4096
-    for stratum in found:
-        assert stratum.break_even == pytest.approx(100.0 * measured.cycle_ms.est / 1000)
-        assert stratum.margin.est == pytest.approx(stratum.accept_length.est / stratum.break_even)
-    assert sum(s.requests for s in found if s.kind == "class") == measured.n_requests
+def test_a_kind_pays_where_its_interval_and_that_of_the_break_even_do_not_meet():
+    assert [kind("code", length).verdict for length in (2.5, 2.05, 1.5)] == ["pays", "unclear", "loses"]
+    assert kind("code", 3.0).speedup.est == pytest.approx(1.5)
+    # an exact break-even would call this one shown to pay
+    assert Stratum("class", "code", "c4", 10, Estimate(2.05, 2.03, 2.07), Estimate.exactly(2.0)).verdict == "pays"
 
 
 @pytest.mark.parametrize(
-    ("baseline", "verdict"), [(100.0, "loses there"), (10.0, "pays even there"), (70.5, "is not known")]
+    ("length", "verdict"),
+    [(1.5, "speculation does not pay"), (2.5, "speculation pays"), (2.05, "whether speculation pays is not known")],
 )
-def test_the_worst_class_is_named_with_what_it_means(measured, baseline, verdict):
-    sentences = worst_in_words(strata(measured, baseline))
-    assert sentences[0].startswith("chat prompts gain least: accept length 1.4")
-    assert verdict in sentences[0]
-    assert sentences[1].startswith("contexts of ")
+def test_the_worst_of_each_sort_is_named_with_what_it_means(length, verdict):
+    found = [
+        kind("code", 3.0),
+        kind("chat", length),
+        kind("64-127", 2.6, of="context"),
+        kind("128-255", 2.4, of="context"),
+    ]
+    words = worst_in_words(found)
+    assert words[0].startswith(f"chat prompts gain least: accept length {length:.2f} (")
+    assert words[0].endswith(f"against a break-even of 2.00 (1.90–2.10): {verdict} there")
+    assert words[1].startswith("contexts of 128-255 tokens gain least")
 
 
-def test_chance_in_few_requests_is_not_called_the_worst(measured):
-    few = dataclasses.replace(
-        measured,
-        accept_length_by_class=measured.accept_length_by_class | {"poem": Estimate(1.01, 1.0, 1.1)},
-        requests_by_class=measured.requests_by_class | {"poem": 2},
-    )
-    found = strata(few, 100.0)
+def test_chance_in_few_requests_is_not_called_the_worst():
+    found = [kind("code", 3.0), kind("chat", 2.5), kind("poem", 1.01, requests=2)]
     assert worst(found, "class").name == "chat"
-    assert worst([s for s in found if s.name == "chat"], "class") is None
+    assert worst(found[1:], "class") is None
+    assert worst(found, "context") is None

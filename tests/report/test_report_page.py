@@ -48,6 +48,20 @@ def test_verdict_marks_and_caveats_are_told(page):
     assert "the budget of 12 launches is used up (12)" in page.text
 
 
+def test_the_headline_is_as_careful_as_the_answer(tmp_path, page):
+    again = [(0, 440.0), (3, 735.0), (3, 731.0), (0, 441.0)]
+    later = [
+        record(20 + n, candidate(steps), (speed, speed / 2), 1.0 + steps * 0.8, role=Role.CONFIRM)
+        for n, (steps, speed) in enumerate(again)
+    ]
+    unconfirmed = "Speculate: not confirmed by a later launch"
+    assert page.text.startswith(f"{unconfirmed} · sample")
+    assert page_of(tmp_path, lively() + later).text.startswith("Speculate · sample")
+    assert page_of(tmp_path, lively() + later, finished=False).text.startswith("Speculate so far · sample")
+    losing = [record(0, candidate(0), (442.0, 261.0)), record(1, candidate(3), (100.0, 50.0), 1.1)]
+    assert page_of(tmp_path, losing).text.startswith("Do not speculate: not confirmed by a later launch")
+
+
 def test_launches_beside_other_work_are_a_caveat(tmp_path):
     others = {"c8": Others(CoresUsed(2, 0.4, 1.6, 0.5))}
     crowded = [dataclasses.replace(record, others=others) for record in lively()]
@@ -117,7 +131,7 @@ def test_failures_are_grouped_with_their_log(page):
 
 
 def test_the_worst_kind_of_prompt_is_named(page):
-    assert "c1: prose prompts gain least: accept length 3.05" in page.text
+    assert "EAGLE3 strong 3,1,4 at c1: prose prompts gain least: accept length 3.05 (2.99–3.11) against a" in page.text
     assert "Accept length by kind of prompt" in page.text
 
 
@@ -166,17 +180,15 @@ def test_rates_that_were_offered_and_achieved_stand_in_a_table(tmp_path):
 
 
 def test_drift_jumps_and_noise_are_told(tmp_path):
-    told = {
-        "drift": {"per_hour": [-0.12, -0.146, -0.092], "corrected": True},
-        "jumps": [{"before": 1, "after": 2, "change": [-0.08, -0.1, -0.06], "causes": ["host.boot_id: a → b"]}],
-        "noise": {"launch_sd": 0.011, "dof": 4.0},
-    }
-    records = [record(n, candidate(0), (442.0 - n, 261.0), role=Role.DRIFT) for n in range(4)]
-    text = page_of(tmp_path, records, **told).text
-    assert "the machine became 12.0% slower in an hour (−14.6 % to −9.2 %); it was taken out of all figures" in text
-    assert "Between trials 1 and 2 its speed jumped by −8.0 %: host.boot_id: a → b." in text
-    assert "Launches of one configuration differ by 1.1%" in text
-    assert "The same configuration again" in text
+    speeds = (442.0, 441.0, 443.0, 380.0, 381.0, 380.5)
+    records = [record(n, candidate(0), (speed, 261.0), role=Role.DRIFT) for n, speed in enumerate(speeds)]
+    told = summary(records)
+    assert told["jumps"]
+    section = page_of(tmp_path, records).text.split("Where it was measured")[2]
+    for words in told["steadiness"]:  # as the terminal and the verdict say it
+        assert words in section
+        assert words in told["words"]
+    assert "The same configuration again" in section
 
 
 def test_effects_are_shown_when_the_study_knows_any(tmp_path):
@@ -219,7 +231,9 @@ def test_every_mark_lies_in_its_plot(page):
 
 def test_a_point_for_every_candidate_and_level_with_its_intervals(page):
     tips = [value for _, name, value in page.attributes if name == "data-tip"]
-    for level, speed in (("c1", "376 tok/s (368 to 384)"), ("c8", "190 tok/s (186 to 194)")):
+    rows = [row for row in summary(lively())["candidates"] if row["trials"] == [5] and row["class"] == "all"]
+    for row in rows:
+        level, speed = row["level"], "{:.0f} tok/s ({:.0f} to {:.0f})".format(*row["decode_speed"])
         assert any(tip.startswith(f"EAGLE3 weak 3,1,4 at {level}\ndecode speed {speed}") for tip in tips)
 
 

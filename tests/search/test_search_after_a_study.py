@@ -149,6 +149,8 @@ def test_two_studies_side_by_side(studied: Path) -> None:
     done = spectune("compare", "sim", "slower", cwd=studied)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("SIMULATED")
+    assert "the machine or the engine changed: no speculation" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("next: look at what is different on record")
     told = json.loads(spectune("compare", "sim", "slower", "--json", cwd=studied).stdout)
     assert told["simulated"]
     assert told["levels"] == ["c1", "c4"]
@@ -203,7 +205,7 @@ def test_a_launch_that_still_holds(copied: Path) -> None:
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["outcome"] == "holds"
-    assert told["words"].startswith("still holds: no difference told from noise: one of ")
+    assert told["words"].startswith("still holds: no difference shown (one of ")
     ids = [entry["candidate_id"] for entry in told["launches"]]
     assert len(ids) == 4
     assert ids[0] == ids[3] != ids[1] == ids[2]
@@ -234,6 +236,7 @@ def test_what_no_longer_holds_is_told_apart(copied: Path, old: str, new: str, ou
     told = json.loads(done.stdout)
     assert told["outcome"] == outcome
     assert words in told["words"]
+    assert told["next"]
 
 
 def test_a_baseline_is_checked_alone(copied: Path) -> None:
@@ -261,7 +264,8 @@ def test_files_that_cannot_be_checked(copied: Path) -> None:
     assert done.stdout.startswith("SIMULATED")
     lines = done.stdout.splitlines()
     assert [line.split(",")[0].strip() for line in lines if " alone, " in line] == ["at c1 alone", "at c4 alone"]
-    assert lines[-1].startswith("by the geometric mean of decode speed at c1 and output throughput at c4: still holds")
+    assert lines[-2].startswith("by the geometric mean of decode speed at c1 and output throughput at c4: still holds")
+    assert lines[-1].startswith("next: nothing has to be done")
 
 
 def test_studies_that_cannot_be_checked(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ from spectune.analysis.why.result import (
     BreakEvenRow,
     LoadLimit,
     LostSpeed,
-    Pays,
     Waterfall,
     WaterfallStep,
 )
@@ -26,7 +25,6 @@ __all__ = [
     "LoadLimit",
     "LostSpeed",
     "Needed",
-    "Pays",
     "Training",
     "VerifyAlone",
     "Waterfall",

@@ -64,11 +64,20 @@ def _around(points: Sequence[Point], at: float) -> tuple[str, str]:
 def _never_or_always(points: Sequence[Point]) -> str:
     first, last = points[0], points[-1]
     if all(speedup.est >= 1.0 for _, _, speedup in points):
-        return f"speculation pays at every load measured, {first[0]} to {last[0]}"
+        return _everywhere("every load", points, [level for level, _, speedup in points if speedup.lo > 1.0])
     if all(speedup.est < 1.0 for _, _, speedup in points):
-        return f"speculation pays at no load measured, {first[0]} to {last[0]}"
+        return _everywhere("no load", points, [level for level, _, speedup in points if speedup.hi < 1.0])
     begins = next(level for level, _, speedup in points if speedup.est >= 1.0)
     return f"speculation does not pay at {first[0]}, and does from {begins} on up to {last[0]}"
+
+
+def _everywhere(which: str, points: Sequence[Point], shown: Sequence[str]) -> str:
+    """Return what holds at all levels, and at which of them it is shown: by the whole interval."""
+    told = f"at {which} measured, {points[0][0]} to {points[-1][0]}"
+    if len(shown) == len(points):
+        return f"speculation pays {told}"
+    where = f"{' and '.join(shown)} only" if shown else "none of them"
+    return f"speculation seems to pay {told}: shown at {where}"
 
 
 def _from(points: Sequence[Point]) -> str:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
+from spectune.analysis.comparison import Pays
 from spectune.analysis.diagnosis import Cost
 from spectune.analysis.estimate import Estimate
+from spectune.analysis.strata import Stratum
 from spectune.analysis.why.cycle import CycleParts, Discrepancy, Needed, VerifyAlone
 from spectune.analysis.why.jsonable import Jsonable
 from spectune.analysis.why.what_if_result import WhatIf
-
-Pays = Literal["pays", "loses", "unclear"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,11 +161,13 @@ class BreakEvenOfStudy(Jsonable):
     """The object `break_even`: everything a study says about whether speculation pays, and why not more.
 
     Attributes:
-        candidate_id: The speculation the rest is about: the recommended one, else the fastest; None without any.
+        candidate_id: The speculation the rest is about, the one in question; None without any.
         level: The level the rest is about: that of the first objective.
+        why: Why it is about this candidate; None without any.
         words: What the study says, as sentences in reading order.
         missing: Why there is no answer, in a sentence; None where there is one.
         rows: Per candidate, level and prompt class; all requests before their classes.
+        strata: Of the candidate above at every level: prompt classes, as in its rows, and context lengths.
         load_limit: Of the candidate above; None with one level only.
         load_limits: Of every candidate that was measured at two loads or more.
         waterfalls: Per candidate and level.
@@ -177,9 +178,11 @@ class BreakEvenOfStudy(Jsonable):
 
     candidate_id: str | None
     level: str | None
+    why: str | None
     words: tuple[str, ...]
     missing: str | None
     rows: tuple[BreakEvenRow, ...] = ()
+    strata: tuple[Stratum, ...] = ()
     load_limit: LoadLimit | None = None
     load_limits: tuple[LoadLimit, ...] = ()
     waterfalls: tuple[Waterfall, ...] = ()

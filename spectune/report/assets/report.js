@@ -99,7 +99,7 @@
     slider.addEventListener("input", () => {
       const tau = Number(slider.value);
       const speed = place(tau);
-      const verdict = tau > high ? "speculation pays" : tau < low ? "speculation does not pay" : "too close to call";
+      const verdict = tau > high ? "speculation pays" : tau < low ? "speculation does not pay" : "whether speculation pays is not known";
       const reached = targets.filter((target) => speed >= target);
       const wanted = targets.length ? ` ${reached.length ? `${reached.join(" and ")} tok/s reached.` : "No wanted speed is reached."}` : "";
       let suited = "";

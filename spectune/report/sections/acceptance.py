@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spectune.analysis.measurement import LevelMeasurement
-from spectune.analysis.strata import Stratum, strata, worst_in_words
+from spectune.analysis.strata import Stratum, worst_in_words
 from spectune.counts import count
 from spectune.report.material import Material, Row
-from spectune.report.plots import Axis, Dot, Key, Plot, RowName, Rows, Scale, Segment, path, span
+from spectune.report.plots import Axis, Box, Dot, Key, Plot, RowName, Rows, Scale, Segment, path, span
+from spectune.report.sections.break_even import VERDICTS
 from spectune.report.sections.section import Section
 from spectune.report.sections.trade_off import highlighted, name_of
-from spectune.report.wording import NOTHING, close_interval, length
+from spectune.report.wording import NOTHING, length
 
 MOST_CURVES = 8
 
@@ -30,7 +30,7 @@ class Acceptance:
     """The section.
 
     Attributes:
-        words: The worst class and the worst context length of the candidate looked at, at each level.
+        words: The worst class and the worst context length of the candidate in question, at each level.
         plots: By position, and by kind of request.
         table: By class, for all candidates; None where there are no classes.
     """
@@ -43,7 +43,12 @@ class Acceptance:
 def acceptance(material: Material) -> Section | None:
     """Return where drafts are accepted; None where nothing speculated."""
     found = [(level, kinds) for level in material.levels if (kinds := _strata(material, level))]
-    words = [f"{level}: {sentence}." for level, kinds in found for sentence in worst_in_words(kinds)]
+    name = material.labels.get(material.focus or "", "")
+    words = [
+        material.shown(f"{name} at {level}: {sentence}.")
+        for level, kinds in found
+        for sentence in worst_in_words(kinds)
+    ]
     plots = [_by_position(material), *(_by_kind(material, level, kinds) for level, kinds in found[:1])]
     shown = tuple(plot for plot in plots if plot is not None)
     table = _table(material.told["candidates"])
@@ -53,13 +58,8 @@ def acceptance(material: Material) -> Section | None:
 
 
 def _strata(material: Material, level: str) -> list[Stratum]:
-    """Return the kinds of request of the last launch of the candidate looked at, where there is a baseline."""
-    row = material.row(material.focus, level)
-    if row is None or not row["baseline_speed"]:
-        return []
-    launches = [trial for trial in material.trials if trial["trial"] in row["trials"]]
-    data = next(data for data in launches[-1]["levels"] if data["level"] == level)
-    return strata(LevelMeasurement.from_json(data), row["baseline_speed"])
+    """Return the kinds of request of the candidate in question, where there is a baseline."""
+    return [stratum for stratum in material.break_even.strata if stratum.level == level]
 
 
 def _by_position(material: Material) -> Plot | None:
@@ -104,31 +104,33 @@ def _by_kind(material: Material, level: str, kinds: Sequence[Stratum]) -> Plot |
     if len(kinds) < 2 or material.focus is None:
         return None
     even = kinds[0].break_even
-    x = Scale.over([even, *(end for kind in kinds for end in _finite(kind))], holding=(1.0,), room=0.1)
+    figures = (even, *(kind.accept_length for kind in kinds))
+    x = Scale.over((end for figure in figures for end in figure.to_json()), holding=(1.0,), room=0.1)
     lines = Rows(len(kinds))
     dots, names = [], []
     for index, kind in enumerate(kinds):
         at, triple = lines.at(index), kind.accept_length.to_json()
-        tone = "good" if kind.margin.lo > 1.0 else "bad" if kind.margin.hi < 1.0 else "unclear"
+        tone = VERDICTS[kind.verdict]
         requests = count(kind.requests, "request")
-        tip = f"{kind.words}\naccept length {length(triple[0])} ({close_interval(triple)})\n{requests}"
-        dots.append(Dot(x.across(kind.accept_length.est), at, tone, tip, whiskers=span(x, triple, at, tone)))
-        names.append(RowName(at, f"{kind.words} ({requests})"))
-    line = Segment(x.across(even), 0, x.across(even), 100, "text", "dashed")
+        tip = f"{kind.words}\naccept length {kind.accept_length.words}\n{requests}"
+        dots.append(
+            Dot(x.across(kind.accept_length.est), at, tone, material.shown(tip), whiskers=span(x, triple, at, tone))
+        )
+        names.append(RowName(at, material.shown(f"{kind.words} ({requests})")))
+    needed, low, high = map(x.across, (even.est, even.lo, even.hi))
+    line = Segment(needed, 0, needed, 100, "text", "dashed")
+    band = Box(low, 0, round(high - low, 2), 100, "baseline", faint=True)
     return Plot(
         "kinds", f"By kind of request, at {level}",
-        f"{material.labels[material.focus]} in its last launch: accept length with 95 % intervals; the line is the "
-        "break-even.",
+        f"{material.labels[material.focus]} in all its launches that count: accept length with 95 % intervals; the "
+        "line with its band is the break-even.",
         Axis("accept length (tokens per verify)", x.x_ticks()), Axis(), lines.height,
-        segments=(line,), dots=tuple(dots), rows=tuple(names),
+        boxes=(band,), segments=(line,), dots=tuple(dots), rows=tuple(names),
         keys=(
-            Key("break-even", "text", "dashed"), Key("pays", "good"), Key("loses", "bad"), Key("unclear", "unclear"),
+            Key("break-even with its interval", "text", "dashed"), Key("pays", "good"), Key("loses", "bad"),
+            Key("unclear", "unclear"),
         ),
     )  # fmt: skip
-
-
-def _finite(kind: Stratum) -> Iterator[float]:
-    yield from (kind.accept_length.lo, kind.accept_length.est, kind.accept_length.hi)
 
 
 def _table(rows: Sequence[Row]) -> ClassTable | None:

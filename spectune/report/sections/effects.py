@@ -68,7 +68,7 @@ def _plot(name: str, title: str, told: Iterable[Row], direction: str) -> Iterato
         names.append(RowName(at, f"{one['parameter']}: {one['instead']}"))
     yield Plot(
         name, title,
-        "What changing one value in the best candidate does, all else equal as far as that is legal, by the models "
+        "What changing one value in the best candidates does, all else equal as far as that is legal, by the models "
         "fitted to all launches, with 95 % intervals. Strongest first.",
         Axis("change (%)", x.x_ticks()), Axis(), lines.height,
         segments=(Segment(x.across(0.0), 0, x.across(0.0), 100, "text", "dashed"),), dots=tuple(dots),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ class Command:
         label: Its configuration.
         trial: The launch it was taken from.
         figures: What it reached in the objectives.
+        over: The launches these are means over.
         doubt: Why these may be luck; empty where a relaunch bears them out.
         text: The command; empty where it cannot be written as one.
         withheld: What was left out of it because it holds a secret.
@@ -31,6 +32,7 @@ class Command:
     label: str
     trial: int
     figures: str
+    over: str
     doubt: str
     text: str = ""
     withheld: tuple[str, ...] = ()
@@ -61,15 +63,21 @@ def launches_to_run(material: Material) -> Section:
 
 
 def _command(material: Material, command: LaunchCommand, facts: Mapping[str, Any]) -> Command:
-    label, trial = facts["label"], facts["trial"]
-    figures, doubt = "; ".join(_figures(material, facts["candidate_id"])), material.doubt(facts["candidate_id"])
+    label, trial, candidate = facts["label"], facts["trial"], facts["candidate_id"]
+    rows = [row for row in material.rows if row["candidate_id"] == candidate]
+    figures, doubt = "; ".join(_figures(material, candidate)), material.doubt(candidate)
+    over = _over(rows[0]["trials"] if rows else [trial])
     try:
         kept = Launch.of(command)
         text = command_text(command)
     except SpectuneError as error:
-        return Command(label, trial, figures, doubt, problem=material.shown(str(error)))
+        return Command(label, trial, figures, over, doubt, problem=material.shown(str(error)))
     withheld = (*kept.withheld_env, *(f"--{name}" for name in kept.withheld_options))
-    return Command(label, trial, figures, doubt, text, withheld)
+    return Command(label, trial, figures, over, doubt, text, withheld)
+
+
+def _over(trials: Sequence[int]) -> str:
+    return f"trial {trials[0]}" if len(trials) == 1 else f"mean over trials {', '.join(map(str, trials))}"
 
 
 def _figures(material: Material, candidate: str) -> Iterator[str]:

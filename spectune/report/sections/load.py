@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from spectune.analysis.comparison import PAYS
 from spectune.report.material import Material, Row
 from spectune.report.plots import Axis, Dot, Key, Plot, Scale, Segment, Tick, path, rise, tip_of
 from spectune.report.sections.section import Section
@@ -63,13 +64,12 @@ def open_levels(material: Material) -> Sequence[OpenLevel]:
 
 
 def _sentence(row: Row) -> str:
-    verdict = {"pays": "speculation pays", "loses": "speculation loses"}.get(str(row["verdict"]), "no difference shown")
+    lead = f"{row['label']} at {row['level']}"
     if not row["speedup"]:
-        return f"{row['level']}: nothing to compare with"
+        return f"{lead}: nothing to compare with"
     spread = speedup_interval(row["speedup"])
-    return f"{row['level']}: {verdict}, {times(row['speedup'])} the best launch without" + (
-        f" ({spread})" if spread else ""
-    )
+    said = f"{lead}: {PAYS[row['verdict']]}, {times(row['speedup'])} the best launch without"
+    return f"{said} ({spread})" if spread else said
 
 
 def _plot(material: Material) -> Plot:

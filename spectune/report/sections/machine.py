@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from spectune.blotting import blotted_yaml
@@ -24,7 +23,7 @@ class Machine:
     """The section.
 
     Attributes:
-        words: Drift, jumps and noise, in sentences.
+        words: Noise, drift and jumps, in sentences.
         plot: Repeated launches on the study's clock; None where nothing was launched twice.
         fingerprint: (name, value).
         space: The search space as the user gave it.
@@ -39,37 +38,10 @@ class Machine:
 def machine(material: Material) -> Section:
     """Return the machine and how steady it was."""
     content = Machine(
-        tuple(_words(material)), _repeats(material), tuple(overview(material.environment)),
+        tuple(material.told["steadiness"]), _repeats(material), tuple(overview(material.environment)),
         material.shown(blotted_yaml(material.space.text)),
     )  # fmt: skip
     return Section("machine", "Where it was measured", content)
-
-
-def _words(material: Material) -> Iterator[str]:
-    drift, jumps, noise = (material.told[name] for name in ("drift", "jumps", "noise"))
-    if noise["dof"]:
-        yield f"Launches of one configuration differ by {noise['launch_sd']:.1%} (standard deviation)."
-    first, *others = material.told["places"] or [None]
-    for other in others:
-        est, lo, hi = other["speed"]
-        yield (
-            f"{other['place']} is {est:.2f} × as fast as {first['place']} ({lo:.2f}–{hi:.2f}): its figures are brought "
-            "to that speed, and finalists are compared within a place."
-        )
-    if drift is not None:
-        est, lo, hi = drift["per_hour"]
-        change = "faster" if est > 0 else "slower"
-        spread = "" if lo is None or hi is None else f" ({percent(lo)} to {percent(hi)})"
-        corrected = "it was taken out of all figures" if drift["corrected"] else "too little to tell it from noise"
-        yield f"Drift: the machine became {abs(est):.1%} {change} in an hour{spread}; {corrected}."
-    for jump in jumps:
-        causes = "; ".join(jump["causes"]) or "nothing that was recorded explains it"
-        yield (
-            f"Between trials {jump['before']} and {jump['after']} its speed jumped by {percent(jump['change'][0])}: "
-            f"{causes}. Only launches after it are compared."
-        )
-    if not jumps and drift is None:
-        yield "Too few launches were repeated to see whether the machine drifts."
 
 
 def _repeats(material: Material) -> Plot | None:

@@ -49,7 +49,14 @@ def verdict(material: Material) -> Section:
 
 
 def _decision(material: Material) -> tuple[str, str]:
-    return DECISIONS.get(material.told["verdict"], DECISIONS["undecided"])
+    """Return tone and words: an answer that rests on the search alone, or on part of it, says so."""
+    tone, decided = DECISIONS.get(material.told["verdict"], DECISIONS["undecided"])
+    if material.told["verdict"] == "undecided" or material.focus is None:
+        return tone, decided
+    so_far = "" if material.told["finished"] else " so far"
+    if material.doubt(material.focus):
+        return "unclear", f"{decided}{so_far}: not confirmed by a later launch"
+    return tone, decided + so_far
 
 
 def _tiles(material: Material) -> Iterator[Tile]:

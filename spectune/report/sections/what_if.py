@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from spectune.analysis.break_even import decode_speed
+from spectune.analysis.comparison import PAYS
 from spectune.report.material import Material, Row
 from spectune.report.plots import Axis, Box, Dot, Key, Plot, Scale, Segment, Words, cross, path, tip_of
 from spectune.report.wording import length, number
@@ -23,7 +24,7 @@ class Curve:
         cycle_ms: A whole draft and verify cycle.
         baseline: Best speed without speculation, tok/s.
         accept_length: As measured.
-        even: Interval of the break-even: between its ends it is too close to call.
+        even: Interval of the break-even: between its ends it is not known whether it pays.
         low: Least accept length of the slider and of the chart.
         high: Highest: the bound where one is known.
         top: Highest speed of the chart, tok/s.
@@ -125,9 +126,7 @@ def _said(accepted: float, cycle: float, baseline: float, even: tuple[float, flo
     """Return what the script says as the slider moves, for the measured accept length."""
     speed = decode_speed(accepted, cycle)
     low, high = even
-    verdict = (
-        "speculation pays" if accepted > high else "speculation does not pay" if accepted < low else "too close to call"
-    )
+    verdict = PAYS["pays" if accepted > high else "loses" if accepted < low else "unclear"]
     return (
         f"Accept length {length(accepted)} gives {number(speed)} tok/s, {speed / baseline:.2f} × the best launch "
         f"without: {verdict}."

@@ -57,7 +57,11 @@ def why(material: Material) -> Section | None:
     own = [fall for fall in told["waterfalls"] if fall["candidate_id"] == told["candidate_id"]]
     ranked = sorted(own, key=lambda fall: fall["level"] != told["level"])
     content = Why(
-        words=(*told["words"], *_outside_graphs(material)),
+        words=(
+            f"{material.labels[told['candidate_id']]} at {told['level']}, {told['why']}:",
+            *told["words"],
+            *_outside_graphs(material),
+        ),
         plots=tuple(_waterfall(index, fall) for index, fall in enumerate(ranked)),
         causes=tuple(_cause(cause) for cause in told["causes"]),
         actions=tuple((words, str(cost)) for words, cost in told["actions"]),

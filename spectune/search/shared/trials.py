@@ -96,7 +96,7 @@ class SharedTrials:
         """
         from optuna.trial import TrialState, create_trial
 
-        told = {**attributes(step.candidate, step.role.value), STEP: step.to_json(), WORKER: self._worker}
+        told = {**attributes(step.candidate, step.role.value, self._space), STEP: step.to_json(), WORKER: self._worker}
         params = stored_params(step.candidate, searched(self._space))
         fixed = {p.name: distribution(p) for p in searched(self._space) if p.name in params}
         claim = create_trial(state=TrialState.WAITING, params=params, distributions=fixed, user_attrs=told)

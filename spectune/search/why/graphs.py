@@ -12,7 +12,7 @@ from spectune.search.why.server import as_server
 from spectune.space import SearchSpace
 
 
-def outside_graphs(candidate_id: str | None, found: Sequence[Measured], space: SearchSpace) -> Cause | None:
+def outside_graphs(candidate_id: str, found: Sequence[Measured], space: SearchSpace) -> Cause | None:
     """Return at which batch sizes a candidate ran outside CUDA graphs, or will, and why; None where it does not.
 
     Args:

@@ -9,6 +9,7 @@ from spectune.analysis.why.causes import lost_speed, next_actions
 from spectune.analysis.why.load_limit import load_limit
 from spectune.analysis.why.waterfall import waterfall
 from spectune.search.figures import measured
+from spectune.search.in_question import in_question
 from spectune.search.outcome import Evidence, weigh
 from spectune.search.records import Status, TrialRecord
 from spectune.search.why.model import StudyModel
@@ -32,7 +33,7 @@ def break_even_of(
         records: All launches of the study.
         space: Its search space.
         targets: Wanted speeds of one request, tok/s; those of the space unless given.
-        candidate_id: The candidate the answer is about; the one the verdict rests on unless given.
+        candidate_id: The candidate the answer is to be about; the one the verdict rests on unless given.
         engine_cycles: (trial, level) → cycle by the engine's own log in ms, as far as it was read.
     """
     evidence = weigh(records, space)
@@ -43,8 +44,10 @@ def break_even_of(
     rows = [row for one in found for row in maker.of(one)]
     whole = [row for row in rows if row.prompt_class is None]
     if not whole:
-        return BreakEvenOfStudy(None, None, (), _missing(records, evidence))
-    chosen = _chosen(whole, space, candidate_id or _deciding(evidence))
+        return BreakEvenOfStudy(None, None, None, (), _missing(records, evidence))
+    question = in_question(evidence, found, space, candidate_id)
+    assert question is not None, "a row stands for what was compared"
+    chosen = next(r for r in whole if (r.candidate_id, r.level) == (question.candidate_id, question.level))
     limits = _limits(whole, space)
     limit = next((one for one in limits if one.candidate_id == chosen.candidate_id), None)
     concurrency = concurrency_of(space, chosen.level)
@@ -59,9 +62,13 @@ def break_even_of(
     return BreakEvenOfStudy(
         candidate_id=chosen.candidate_id,
         level=chosen.level,
+        why=question.why,
         words=(*chosen.words, *([] if limit is None else [limit.words])),
         missing=None,
         rows=tuple(rows),
+        strata=tuple(
+            kind for one in found if one.candidate.candidate_id == chosen.candidate_id for kind in one.strata()
+        ),
         load_limit=limit,
         load_limits=limits,
         waterfalls=tuple(map(waterfall, whole)),
@@ -82,18 +89,6 @@ def _missing(records: Sequence[TrialRecord], evidence: Evidence) -> str:
     if all(record.candidate.speculative for record in evidence.records):
         return "no baseline is finished: without the speed of no speculation there is no break-even"
     return "no launch with speculation was measured as asked for"
-
-
-def _deciding(evidence: Evidence) -> str | None:
-    """Return the candidate the verdict rests on."""
-    best = evidence.verdict.overall.best
-    return None if best is None else best.candidate_id
-
-
-def _chosen(whole: Sequence[BreakEvenRow], space: SearchSpace, wanted: str | None) -> BreakEvenRow:
-    """Return the row the answer is about: of the wanted candidate, at the first objective's level."""
-    level = space.objectives[0].level
-    return max(whole, key=lambda row: (row.candidate_id == wanted, row.level == level, row.speedup.est))
 
 
 def _limits(whole: Sequence[BreakEvenRow], space: SearchSpace) -> tuple[LoadLimit, ...]:

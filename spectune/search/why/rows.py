@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from spectune.analysis.estimate import Estimate, ratio
+from spectune.analysis.comparison import PAYS
+from spectune.analysis.estimate import Estimate
 from spectune.analysis.measurement import LevelMeasurement
+from spectune.analysis.strata import Stratum
 from spectune.analysis.verdict import TOO_SHORT
-from spectune.analysis.why import BreakEvenRow, CycleParts, Pays
+from spectune.analysis.why import BreakEvenRow, CycleParts
 from spectune.analysis.why.arithmetic import discrepancies, needed, verify_alone
 from spectune.search.figures import Measured, break_even_of
 from spectune.search.guided.setting import Setting
@@ -47,7 +49,7 @@ class Rows:
         if found.figures.speedup is None or not found.candidate.speculative:
             return []
         row = self._whole(found, found.figures.speedup)
-        return [row, *(_of_class(row, name, length) for name, length in found.of_classes().items())]
+        return [row, *(_of_class(row, stratum) for stratum in found.strata() if stratum.kind == "class")]
 
     def _whole(self, found: Measured, speedup: Estimate) -> BreakEvenRow:
         candidate, cycle, length = found.candidate, found.figures.cycle_ms, found.figures.accept_length
@@ -111,14 +113,13 @@ def _decode_cycle(levels: Sequence[LevelMeasurement]) -> float | None:
     return fmean(told) if told else None
 
 
-def _of_class(row: BreakEvenRow, name: str, length: Estimate) -> BreakEvenRow:
+def _of_class(row: BreakEvenRow, stratum: Stratum) -> BreakEvenRow:
     """Return the row of one class: the engine verifies all classes in one batch, so cycle and break-even are theirs."""
-    speedup = ratio(length, row.break_even)
-    verdict: Pays = "pays" if speedup.lo > 1.0 else "loses" if speedup.hi < 1.0 else "unclear"
-    words = (f"{name} prompts: accept length {length.words}: {_VERDICT[verdict]}",)
+    words = (f"{stratum.words}: accept length {stratum.accept_length.words}: {PAYS[stratum.verdict]}",)
     return replace(
-        row, prompt_class=name, accept_length=length, speedup=speedup, verdict=verdict, decode_speed=None,
-        engine_cycle_ms=None, parts=None, verify_alone=None, needed=(), contradictions=(), words=words,
+        row, prompt_class=stratum.name, accept_length=stratum.accept_length, speedup=stratum.speedup,
+        verdict=stratum.verdict, decode_speed=None, engine_cycle_ms=None, parts=None, verify_alone=None, needed=(),
+        contradictions=(), words=words,
     )  # fmt: skip
 
 
@@ -131,7 +132,7 @@ def _words(row: BreakEvenRow, parts: CycleParts) -> Iterator[str]:
     faster = "faster" if change > 0 else "slower"
     low, high = row.speedup.lo - 1.0, row.speedup.hi - 1.0
     known = f"{low:+.0%} to {high:+.0%}" if math.isfinite(high) else TOO_SHORT
-    yield f"{_VERDICT[row.verdict]}: {abs(change):.0%} {faster} than the best baseline ({known})"
+    yield f"{PAYS[row.verdict]}: {abs(change):.0%} {faster} than the best baseline ({known})"
     if row.bound is not None and row.break_even.est >= row.bound:
         yield f"these settings reach an accept length of {row.bound} at most: at this cycle no drafter makes them pay"
     yield _split(parts)
@@ -148,10 +149,3 @@ def _split(parts: CycleParts) -> str:
     verify = "verify" if parts.host_ms is not None else "verify with host"
     rest = f", not explained {parts.unexplained_ms:+.1f} ms"
     return f"the cycle: draft {parts.draft_ms.est:.1f} ms, {verify} {parts.verify_ms.est:.1f} ms{host}{rest}"
-
-
-_VERDICT: dict[Pays, str] = {
-    "pays": "speculation pays",
-    "loses": "speculation does not pay",
-    "unclear": "whether speculation pays is not known",
-}
