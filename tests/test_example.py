@@ -30,11 +30,23 @@ def answered(folder: Path, *words: str) -> str:
 def test_its_records_still_say_what_its_files_say(copied: Path) -> None:
     kept = json.loads((STUDY / "summary.json").read_text())
     now = json.loads(answered(copied, "report", "example", "--json"))
-    for key in ("verdict", "sentence", "recommended", "pareto", "candidates", "failures"):
+    for key in (
+        "verdict", "sentence", "words", "speedup", "noise", "recommended", "pareto", "candidates", "in_question",
+        "failures",
+    ):  # fmt: skip
         assert now[key] == kept[key], key
     assert kept["simulated"] is False
     shown = html.unescape(re.sub(r"<[^>]+>", "", REPORT.read_text("utf-8")))
     assert " ".join(kept["sentence"].split()) in " ".join(shown.split())
+
+
+def test_the_readme_shows_what_is_printed_of_it(copied: Path) -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    shown = readme.partition("[studies/example](studies/example):\n\n```\n")[2].partition("```")[0].splitlines()
+    assert len(shown) > 10
+    printed = [line.rstrip() for line in answered(copied, "breakeven", "example").splitlines()]
+    for line in (line for line in shown if line != "…"):
+        assert any(one == line or (line.endswith("…") and one.startswith(line[:-1])) for one in printed), line
 
 
 def test_it_can_be_worked_with(copied: Path) -> None:
