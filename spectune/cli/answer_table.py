@@ -16,7 +16,8 @@ from spectune.cli.terminal import OUT, clock, print_json
 
 LEGEND = """\
 tok/s, speedup: one request's, against the best configuration without speculation; in all: of all requests together
-accept, needed: tokens per verify, and how many it takes to break even; S,K,N: draft steps, top-k, draft tokens"""
+accept, needed: tokens per verify, and how many it takes to break even; S,K,N: draft steps, top-k, draft tokens
+the best without speculation counts as what it and its rivals show together: faster than its row, where they may be"""
 UNCONFIRMED = "not confirmed: only the launches that it was found by say so, and the best of many is partly luck"
 TOO_SHORT = "(too short): not measured long enough to say how exactly; the notes of the launches say what would do"
 # level, tok/s of one request, of all, speedup with interval, accept length measured and needed, cycle, gap

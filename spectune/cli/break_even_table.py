@@ -18,6 +18,7 @@ MARKS = {"pays": "green", "loses": "red", "unclear": "yellow"}
 METHOD = """\
 accept: tokens per verify; needed: to be as fast as the best launch without speculation, accept / speedup; of: the most
 these settings can accept; speedup: of one request; 95 % intervals, those of needed from launches relaunched beside it
+that launch counts as what it and its rivals show together: faster than measured, where they may be
 draft, verify, host: ms of the cycle, told apart by a regression over all launches; + verify with the host's time"""
 
 

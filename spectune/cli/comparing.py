@@ -137,7 +137,7 @@ def _conclusions(before: Side, after: Side, compared: StudyComparison) -> Iterat
         told = _at_levels([(level.level, level.change) for level in machine.levels])
         steady = not any(changed(level.change) for level in machine.levels)
         lead = "no change of the machine or the engine is shown" if steady else "the machine or the engine changed"
-        yield f"{lead}: {after.space.label(machine.after)} is {told}"
+        yield f"{lead} ({after.space.label(machine.after)}: {told})"
     own = [
         f"{_name(pair, before, after)} is {_at_levels(moved)}"
         for pair in compared.pairs

@@ -78,6 +78,7 @@ def test_a_limit_whose_end_is_beyond_the_levels_says_so():
         ((1.3, 1.2, 1.005), "speculation seems to pay at every load measured, c1 to c32: shown at c1 and c8 only"),
         ((0.995, 0.995, 0.995), "speculation seems to pay at no load measured, c1 to c32: shown at none of them"),
         ((0.9, 1.1, 1.2), "does not pay at c1, and does from c8 on"),
+        ((0.995, 1.1, 1.2), "seems not to pay at c1, and to pay from c8 on up to c32"),
         ((0.9, 1.1, 0.8), "only from c8 on"),
     ],
 )

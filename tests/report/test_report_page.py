@@ -131,7 +131,7 @@ def test_failures_are_grouped_with_their_log(page):
 
 
 def test_the_worst_kind_of_prompt_is_named(page):
-    assert "EAGLE3 strong 3,1,4 at c1: prose prompts gain least: accept length 3.05 (2.99–3.11) against a" in page.text
+    assert "EAGLE3 strong 3,1,4: c1: prose prompts gain least: accept length 3.05 (2.99–3.11) against a" in page.text
     assert "Accept length by kind of prompt" in page.text
 
 

@@ -149,7 +149,7 @@ def test_two_studies_side_by_side(studied: Path) -> None:
     done = spectune("compare", "sim", "slower", cwd=studied)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("SIMULATED")
-    assert "the machine or the engine changed: no speculation" in done.stdout
+    assert "the machine or the engine changed (no speculation" in done.stdout
     assert done.stdout.splitlines()[-1].startswith("next: look at what is different on record")
     told = json.loads(spectune("compare", "sim", "slower", "--json", cwd=studied).stdout)
     assert told["simulated"]

@@ -10,12 +10,14 @@ from search_samples import SPACE, baseline, chain, record, space
 from spectune.analysis.estimate import Estimate
 from spectune.analysis.strata import worst
 from spectune.calibration.noise import fit_noise
+from spectune.export import Launch
+from spectune.export.header import Origin, header
 from spectune.search import Role, TrialRecord, summarise, weigh
 from spectune.search.figures import measured
 from spectune.search.in_question import in_question
 from spectune.search.study_comparison import Side, compare_studies
 from spectune.search.why import break_even_of
-from spectune.space import SearchSpace
+from spectune.space import Candidate, SearchSpace
 
 LATENCY = SPACE.replace(", {minimize: ttft_p95_ms, level: c8}", "").replace("constraints:", "#")
 
@@ -121,7 +123,6 @@ def test_a_speed_has_the_interval_of_its_launches_and_compare_shows_the_same() -
     sides = [Side(name, small(), weigh(made, small())) for name, made in (("old", records), ("new", in_turns(120.0)))]
     pair = next(one for one in compare_studies(*sides).pairs if one.before == one.after == chain(3))
     assert pair.levels[0].before.to_json() == speed
-    assert summary(records)["candidates"]
 
 
 def test_a_speed_that_was_not_measured_long_enough_has_no_interval() -> None:
@@ -134,6 +135,17 @@ def test_a_speed_that_was_not_measured_long_enough_has_no_interval() -> None:
     row = next(r for r in summary(records)["candidates"] if r["trials"] == [1])
     assert row["decode_speed"] == [pytest.approx(150.0), None, None]
     assert row["speedup"][1:] == [None, None]
+
+
+def test_an_exported_file_names_a_candidate_as_the_tables_do() -> None:
+    fixed = space(LATENCY.replace("forbid:", "  decode-attention-backend: [triton]\nforbid:"))
+    candidate = Candidate.of({**chain(3).values, "decode-attention-backend": "triton"})
+    records = [record(0, baseline()), record(1, candidate, 150.0, accept=2.0)]
+    (first, *_) = rows = [row for row in summary(records, fixed)["candidates"] if row["trials"] == [1]]
+    assert "triton" in candidate.label
+    assert first["label"] == fixed.label(candidate) == chain(3).label
+    origin = Origin("small", "SGLang 0.5.23", simulated=False, means={candidate.candidate_id: rows})
+    assert header(records[1], Launch.of(records[1].command), origin)[0] == f"# {first['label']} (written by spectune)"
 
 
 def test_one_launch_noise_is_told_and_calibrated() -> None:

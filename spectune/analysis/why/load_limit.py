@@ -68,7 +68,9 @@ def _never_or_always(points: Sequence[Point]) -> str:
     if all(speedup.est < 1.0 for _, _, speedup in points):
         return _everywhere("no load", points, [level for level, _, speedup in points if speedup.hi < 1.0])
     begins = next(level for level, _, speedup in points if speedup.est >= 1.0)
-    return f"speculation does not pay at {first[0]}, and does from {begins} on up to {last[0]}"
+    if all(speedup.hi < 1.0 or speedup.lo > 1.0 for _, _, speedup in points):
+        return f"speculation does not pay at {first[0]}, and does from {begins} on up to {last[0]}"
+    return f"speculation seems not to pay at {first[0]}, and to pay from {begins} on up to {last[0]}"
 
 
 def _everywhere(which: str, points: Sequence[Point], shown: Sequence[str]) -> str:

@@ -43,18 +43,15 @@ class Acceptance:
 def acceptance(material: Material) -> Section | None:
     """Return where drafts are accepted; None where nothing speculated."""
     found = [(level, kinds) for level in material.levels if (kinds := _strata(material, level))]
-    name = material.labels.get(material.focus or "", "")
-    words = [
-        material.shown(f"{name} at {level}: {sentence}.")
-        for level, kinds in found
-        for sentence in worst_in_words(kinds)
-    ]
+    words = [f"{level}: {sentence}." for level, kinds in found for sentence in worst_in_words(kinds)]
+    if words and material.focus is not None:
+        words.insert(0, f"{material.labels[material.focus]}:")
     plots = [_by_position(material), *(_by_kind(material, level, kinds) for level, kinds in found[:1])]
     shown = tuple(plot for plot in plots if plot is not None)
     table = _table(material.told["candidates"])
     if not shown and table is None:
         return None
-    return Section("acceptance", "What is accepted", Acceptance(tuple(words), shown, table))
+    return Section("acceptance", "What is accepted", Acceptance(tuple(map(material.shown, words)), shown, table))
 
 
 def _strata(material: Material, level: str) -> list[Stratum]:

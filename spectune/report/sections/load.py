@@ -45,6 +45,8 @@ def load(material: Material) -> Section | None:
     if len(material.levels) < 2:
         return None
     words = [_sentence(row) for level in material.levels if (row := material.row(material.focus, level))]
+    if words and material.focus is not None:
+        words.insert(0, f"{material.labels[material.focus]}:")
     limit = material.why["load_limit"]
     words += [] if limit is None else [limit["words"]]
     return Section("load", "Speed by load", Load(tuple(words), _plot(material), tuple(open_levels(material))))
@@ -64,11 +66,10 @@ def open_levels(material: Material) -> Sequence[OpenLevel]:
 
 
 def _sentence(row: Row) -> str:
-    lead = f"{row['label']} at {row['level']}"
     if not row["speedup"]:
-        return f"{lead}: nothing to compare with"
+        return f"{row['level']}: nothing to compare with"
     spread = speedup_interval(row["speedup"])
-    said = f"{lead}: {PAYS[row['verdict']]}, {times(row['speedup'])} the best launch without"
+    said = f"{row['level']}: {PAYS[row['verdict']]}, {times(row['speedup'])} the best launch without"
     return f"{said} ({spread})" if spread else said
 
 
