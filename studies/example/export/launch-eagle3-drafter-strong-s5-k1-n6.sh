@@ -3,8 +3,8 @@
 # study example, trial 1, 2026-11-30T00:18:22+00:00, SGLang 0.5.23 on the CPU reference runtime, candidate e90ebc328fb9
 # measured on the CPU reference runtime: these figures say nothing about a GPU
 # measured in this trial, with 95 % intervals where known:
-# c1: decode speed 663.7 tok/s [563.7, 781.5], output throughput 635.1 tok/s [532.2, 757.9], accept length 4.57 [4.42, 4.71]
-# c8: decode speed 418.5 tok/s [343.4, 510.1], output throughput 3190.1 tok/s [2568.6, 3961.9], accept length 4.51 [4.43, 4.59]
+# c1: decode speed 663.7 tok/s [563.7, 781.5], output throughput 635.1 tok/s [532.2, 757.9], accept length 4.57 [4.42, 4.71], TTFT p95 10.8 ms
+# c8: decode speed 418.5 tok/s [343.4, 510.1], output throughput 3190.1 tok/s [2568.6, 3961.9], accept length 4.51 [4.43, 4.59], TTFT p95 17.2 ms
 # needs the folder /opt/spectune/engines/cpu-reference/content-49e96bf731ff/models/target (model-path)
 # needs the folder /opt/spectune/engines/cpu-reference/content-49e96bf731ff/models/drafter-strong (speculative-draft-model-path)
 # NOT CONFIRMED: no launch made after it was picked bears its figures out
