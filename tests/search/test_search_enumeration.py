@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from search_samples import SPACE, engine, space
 
@@ -84,6 +84,7 @@ def by_brute_force(of: SearchSpace, rules: SGLangEngine) -> tuple[set[Candidate]
 
 @settings(deadline=None, max_examples=60)
 @given(spaces())
+@example(space(HEAD + line("speculative-algorithm", [1]) + line("env.NCCL_PROTO", [0]) + TAIL))  # nothing but the draft
 def test_it_is_what_visiting_every_assignment_finds(drawn: SearchSpace) -> None:
     candidates, excluded = by_brute_force(drawn, cuda_engine())
     allowed = {candidate for candidate in candidates if drawn.forbidden(candidate) is None}

@@ -14,17 +14,19 @@ from spectune.engines.sglang.rules.state import State
 DECIDING = frozenset({"tp-size", "pp-size", "dp-size", "attn-dp-size", "enable-dp-attention", "nnodes"})
 
 
-def beyond_gpus(fixed: Mapping[str, Any], values: Assignment, gpus: int) -> Illegal | None:
+def decides(values: Assignment) -> bool:
+    """Whether any of some values has a say in how many GPUs a launch takes."""
+    return bool(DECIDING & values.keys())
+
+
+def beyond_gpus(arguments: Mapping[str, Any], gpus: int) -> Illegal | None:
     """Return why a launch has too few GPUs, None where it has enough.
 
     Args:
-        fixed: Arguments that every launch shares.
-        values: What a candidate adds; where none of that decides, `fixed` alone has been judged before.
+        arguments: All that decides, the arguments that every launch shares among them.
         gpus: GPUs that a launch is shown (`engine.gpus`).
     """
-    if values and not DECIDING & values.keys():
-        return None
-    takes = gpus_each(State({**fixed, **values}, model=Model.unknown()))
+    takes = gpus_each(State(dict(arguments), model=Model.unknown()))
     if takes <= gpus:
         return None
     return Illegal("gpus", f"it takes {count(takes, 'GPU')} of a machine, but a launch is shown {gpus} (engine.gpus)")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from spectune.engines.parts import Assignment, Illegal, Part
-from spectune.engines.sglang.group_size import beyond_gpus
+from spectune.engines.sglang.group_size import beyond_gpus, decides
 from spectune.engines.sglang.options import Options
 from spectune.engines.sglang.preflight.drafters import Drafters
 from spectune.engines.sglang.rules.folding import Rulebook, algorithm_of
@@ -55,13 +55,15 @@ class Legality:
         return self._there(part if key is None else self.drafters.fitting(part, {**values, ALGORITHM: key[0]}))
 
     def beyond_gpus(self, values: Assignment) -> Illegal | None:
-        """Return why a launch has too few GPUs, None where it has enough or needs none."""
-        return beyond_gpus(self.fixed, values, self.gpus) if self.gpus else None
+        """Return why a launch with some values has too few GPUs, None where it has enough or needs none."""
+        return beyond_gpus({**self.fixed, **values}, self.gpus) if self.gpus else None
 
     def _there(self, part: Part) -> Part:
         """Exclude a legal part that the installed version does not have, or the launch's GPUs do not bear."""
         if part.illegal:
             return part
         values = dict(part.items)
-        lacking = unavailable(values, self.env, self.options) or self.beyond_gpus(values)
+        lacking = unavailable(values, self.env, self.options)
+        if lacking is None and decides(values):  # what every launch shares is judged once, before the first
+            lacking = self.beyond_gpus(values)
         return part if lacking is None else replace(part, illegal=lacking)
