@@ -65,10 +65,14 @@ class Forecasts:
         return len(found) >= LEAST and _error(found) < BAD
 
     def inflation(self, seen: Seen) -> float:
-        """Return by how much deviations are too small, as the last `LONG` forecasts tell; `UNTESTED` without any."""
+        """Return by how much deviations are too small, as the last `LONG` forecasts tell; `UNTESTED` without any.
+
+        It is no less than the last `WINDOW` tell: models that were surprised just now may be so again.
+        """
         found = self._last(seen, physical=True, window=LONG)
         missed = sum(((f.value - f.mean) / f.deviation) ** 2 for f in found)
-        return max(1.0, math.sqrt((missed + UNTESTED_COUNT * UNTESTED**2) / (len(found) + UNTESTED_COUNT)))
+        pooled = math.sqrt((missed + UNTESTED_COUNT * UNTESTED**2) / (len(found) + UNTESTED_COUNT))
+        return max(pooled, self.miss(seen))
 
     def exploring(self, seen: Seen) -> float:
         """Return the share of launches that should not follow the best prediction."""

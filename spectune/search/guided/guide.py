@@ -19,7 +19,7 @@ from spectune.search.guided.choosing import Promise, at_the_front, contenders, d
 from spectune.search.guided.evidence import Evidence
 from spectune.search.guided.landscape import Landscape, chances
 from spectune.search.guided.paying import chance, chance_by_priors
-from spectune.search.guided.stopping import MARGIN, SHORTLIST, Outlook, outlook
+from spectune.search.guided.stopping import MARGIN, SHORTLIST, Outlook, Outlooks, outlook
 from spectune.search.guided.teaching import EQUAL, Advice, first_speculation, first_tree, unheard
 from spectune.search.guided.wording import compared
 from spectune.search.ranking import SMALL_CHANCE
@@ -61,6 +61,7 @@ class Guide:
         self.beliefs = Beliefs(self.chart, space, borrowed)
         self._lender = lender
         self._refused: set[int] = set()
+        self._outlooks = Outlooks(self._looked)
 
     def propose(self, evidence: Sequence[Evidence], running: Sequence[Evidence] = ()) -> Advice | None:
         """Return the next launch; None when every candidate has been launched, or cannot pay.
@@ -150,6 +151,10 @@ class Guide:
 
     def outlook(self, evidence: Sequence[Evidence]) -> Outlook | None:
         """Return what another launch may bring; None while nothing was measured, or nothing is left."""
+        return self._outlooks.after(tuple(evidence))
+
+    def _looked(self, evidence: tuple[Evidence, ...]) -> Outlook | None:
+        """Return what another launch may bring by the models after these launches alone."""
         untried, tried = self._untried(evidence), self._tried(evidence)
         if not untried.any() or not tried:
             return None
@@ -157,8 +162,8 @@ class Guide:
         untried &= ~self._hopeless(dropped)
         reasons = tuple(dropped.values())
         if not untried.any():
-            return Outlook(0.0, 0.0, 0, reasons)
-        inflation = self.beliefs.forecasts(evidence, sober=True).inflation(tuple(evidence))
+            return Outlook(0.0, 0.0, dropped=reasons, barren=True)
+        inflation = self.beliefs.forecasts(evidence, sober=True).inflation(evidence)
         finalists = self._finalists(evidence, np.array(tried))
         goal = float(beliefs.score[finalists].max()) + math.log1p(MARGIN)
         numbers = contenders(beliefs, untried, beliefs.score, goal, inflation, SHORTLIST)

@@ -3,23 +3,31 @@
 What is not tried is compared with the best of the finalists: of the launched candidates that may well be the best one.
 Which of them it is, launches of something else cannot tell. The confirmation can, which launches them again: that doubt
 is no reason to go on searching.
+
+The models are fitted anew after every launch, so what they are sure of comes and goes: a search that ends as soon as
+they are sure ends by their luckiest fit. They have to be sure after each of the last `HOLDS` launches. Where little is
+left to gain, each of these was of the candidate likeliest to prove them wrong.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from spectune.search.guided.acquisition import sureness
+from spectune.search.guided.evidence import Evidence
 from spectune.search.guided.landscape import Landscape
 
 Integers = npt.NDArray[np.int64]
+Seen = tuple[Evidence, ...]
 
 MARGIN = 0.01  # better by less than this is not worth a launch
 SURE = 0.95
+HOLDS = 3  # launches in a row after which it has to be that sure
 GLANCE, DRAWS = 400, 2000  # few draws tell that much is left; a chance of 5 % is known to half a percent by many
 CLEARLY = 3.0  # times the chance that ends a search: what is left is then no matter of draws
 SHORTLIST = 3000  # untried candidates that are looked at
@@ -36,12 +44,14 @@ class Outlook:
         gain: Expected log improvement of the best untried candidate over the best finalist.
         open: How many untried candidates, launched one by one, would leave too little chance to go on for.
         dropped: Branches that cannot pay, and why, in a sentence each.
+        barren: Whether there is nothing untried but what was dropped.
     """
 
     chance: float
     gain: float
     open: int = 0
     dropped: tuple[str, ...] = ()
+    barren: bool = False
 
     @property
     def enough(self) -> bool:
@@ -57,6 +67,33 @@ class Outlook:
             f"than the best of the finalists (expected gain of going on: {math.expm1(self.gain):.2%})"
         )
         return "; ".join((sure, *self.dropped))
+
+
+class Outlooks:
+    """What is left to find after launches: the most that was expected after any of the last `HOLDS`.
+
+    What it keeps is only for speed: each is asked for again with the next launches.
+    """
+
+    def __init__(self, look: Callable[[Seen], Outlook | None]) -> None:
+        """Begin without any; `look` tells what is left by the models after some launches."""
+        self._look = look
+        self._known: dict[int, tuple[Seen, Outlook | None]] = {}
+
+    def after(self, seen: Seen) -> Outlook | None:
+        """Return what is left; None while nothing was measured, or nothing is untried."""
+        found = self._at(seen)
+        for back in range(1, HOLDS):
+            if found is None or found.barren or not found.enough:
+                break
+            before = self._at(seen[: len(seen) - back])
+            found = None if before is None else max(found, before, key=lambda one: one.chance)
+        return found
+
+    def _at(self, seen: Seen) -> Outlook | None:
+        if len(seen) not in self._known or self._known[len(seen)][0] != seen:
+            self._known[len(seen)] = seen, self._look(seen)
+        return self._known[len(seen)][1]
 
 
 def outlook(beliefs: Landscape, untried: Integers, finalists: Integers, inflation: float) -> Outlook:
