@@ -1,0 +1,74 @@
+"""When a search ends: its models have to be sure after each of the last launches, and surprises count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from guided_world import engine, search, space
+
+from spectune.search.guided.beliefs import Beliefs
+from spectune.search.guided.chart import Chart
+from spectune.search.guided.evidence import Evidence, evidence_of
+from spectune.search.guided.stopping import HOLDS, SURE, Outlook, Outlooks
+from spectune.space import Candidate
+
+SEEN = tuple(Evidence(Candidate.of({"n": n}), None) for n in range(9))
+LITTLE, MUCH = 0.2 * (1.0 - SURE), 4.0 * (1.0 - SURE)
+
+
+def told(outlooks: Sequence[Outlook | None], asked: list[int] | None = None) -> Outlooks:
+    """Return outlooks, the first of them before any launch; what is asked for is noted."""
+
+    def look(seen: tuple[Evidence, ...]) -> Outlook | None:
+        if asked is not None:
+            asked.append(len(seen))
+        return outlooks[len(seen)]
+
+    return Outlooks(look)
+
+
+def chances(*found: float) -> list[Outlook]:
+    return [Outlook(chance, chance / 10.0, 1) for chance in found]
+
+
+def test_the_least_sure_of_the_last_launches_counts() -> None:
+    outlooks = told(chances(MUCH, LITTLE, MUCH, LITTLE, LITTLE / 2, LITTLE / 4, MUCH))
+    found = [outlooks.after(SEEN[:n]) for n in range(2, 7)]
+    assert [one and one.chance for one in found] == [MUCH, MUCH, MUCH, LITTLE, MUCH]
+    assert [one and one.enough for one in found] == [False, False, False, True, False]
+
+
+def test_fewer_launches_than_it_takes_tell_nothing() -> None:
+    outlooks = told([None, *chances(LITTLE, LITTLE, LITTLE)])
+    assert [outlooks.after(SEEN[:n]) for n in range(HOLDS)] == [None] * HOLDS
+    assert outlooks.after(SEEN[:HOLDS]) == Outlook(LITTLE, LITTLE / 10.0, 1)
+
+
+def test_where_nothing_is_left_but_what_cannot_pay_no_launch_is_waited_for() -> None:
+    barren = Outlook(0.0, 0.0, dropped=("weak is dropped",), barren=True)
+    assert told([*chances(MUCH, MUCH), barren]).after(SEEN[:2]) == barren
+
+
+def test_earlier_launches_are_asked_about_only_where_they_decide_and_once() -> None:
+    asked: list[int] = []
+    outlooks = told(chances(MUCH, MUCH, MUCH, MUCH, LITTLE, LITTLE, LITTLE), asked)
+    for n in (3, 4, 5, 6, 6):
+        outlooks.after(SEEN[:n])
+    assert asked == [3, 4, 5, 6]
+    outlooks.after((*SEEN[1:6], SEEN[0]))
+    assert asked[4:] == [6, 5, 4], "other launches, however many"
+
+
+def test_deviations_are_widened_by_what_surprised_just_now() -> None:
+    at = space()
+    chart = Chart.of(at, engine(at))
+    evidence = tuple(evidence_of(search(at, 14), at))
+    last = evidence[-1]
+    assert last.targets is not None
+    surprised = Evidence(last.candidate, tuple(log + 1.0 for log in last.targets), last.levels)
+    usual, after = (Beliefs(chart, at, ()).forecasts(known) for known in (evidence, (*evidence[:-1], surprised)))
+    assert usual.inflation(evidence) >= usual.miss(evidence)
+    known = (*evidence[:-1], surprised)
+    assert after.inflation(known) == pytest.approx(after.miss(known))
+    assert after.inflation(known) > 2.0 * usual.inflation(evidence)
