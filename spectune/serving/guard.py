@@ -187,15 +187,17 @@ class Segments:
 
 
 def holds(pid: int, file: os.stat_result) -> bool:
-    """Whether a process has a file open or mapped, under whatever name; False where it cannot be looked into."""
+    """Whether a process has a file open or mapped, under whatever name; False where it cannot be looked into.
+
+    A file is closed once it is mapped: who looks for it among the mapped ones first can miss it in both.
+    """
     mapped = f" {os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x} {file.st_ino} "
     with contextlib.suppress(OSError):
-        if mapped in Path("/proc", str(pid), "maps").read_text(errors="replace"):
-            return True
         for entry in os.scandir(f"/proc/{pid}/fd"):
             with contextlib.suppress(OSError):  # closed meanwhile
                 if os.path.samestat(entry.stat(), file):
                     return True
+        return mapped in Path("/proc", str(pid), "maps").read_text(errors="replace")
     return False
 
 
