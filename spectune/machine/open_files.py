@@ -26,7 +26,8 @@ def users_of(paths: Collection[str], proc: Path = Path("/proc")) -> dict[str, se
     if not named:
         return found
     for process in proc.glob("[0-9]*"):
-        for identity in {*_mapped_by(process), *_opened_by(process)} & named.keys():
+        used = {*_opened_by(process), *_mapped_by(process)}  # in this order: a file is closed after it was mapped
+        for identity in used & named.keys():
             found[named[identity]].add(int(process.name))
     return found
 
