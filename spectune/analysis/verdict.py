@@ -47,6 +47,8 @@ class Question:
         confirmed: Ids of configurations whose launches here were all made after they had been picked.
         earlier: Launches of those made before: they say only how the configurations of a branch differ from each other.
         looks: How often it is asked of these launches: again, where it was undecided and more of them were made.
+        counted: What the figure is made of, in words; empty where it is the decode speed of one request: it alone has a
+            break-even in accept length.
     """
 
     level: str
@@ -55,6 +57,7 @@ class Question:
     confirmed: AbstractSet[str] = _NEVER
     earlier: Sequence[LaunchSpeed] = ()
     looks: int = 1
+    counted: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +121,7 @@ def judge(question: Question) -> Judgement:
         paying = {one.candidate_id: one for one in asked if _pays(one)}
         recommended = preferred(_branch(candidates, question), {name: simplicity[name] for name in paying})
         top = paying[recommended]
-    words = _words(level, decision, top)
+    words = _words(question, decision, top)
     return Judgement(level, decision, recommended, top.detectable_effect, tuple(compared), words)
 
 
@@ -160,14 +163,14 @@ def _pays(one: Comparison) -> bool:
     return one.verdict == "pays" and one.speedup.hi >= 1.0 + TIE_MARGIN
 
 
-def _words(level: str, decision: Decision, best: Comparison) -> str:
+def _words(question: Question, decision: Decision, best: Comparison) -> str:
     shown = best.judged
     known = f"{shown.lo:.3f}–{shown.hi:.3f}" if best.long_enough else TOO_SHORT
-    figures = (
-        f"{best.candidate_id} runs at {shown.est:.3f} × the best baseline ({known}), "
-        f"accept length {best.accept_length:.2f}, break-even {best.break_even:.2f}"
-    )
-    return f"{level}: {_LEAD[decision]}; {figures}; {_power(best)}"
+    needed = f"accept length {best.accept_length:.2f}, break-even {best.break_even:.2f}"
+    counts = f"what counts is {question.counted}" if question.counted else needed
+    lead = _LEAD[decision] if best.long_enough or decision != "undecided" else _UNMEASURED
+    figures = f"{best.candidate_id} runs at {shown.est:.3f} × the best baseline ({known}), {counts}"
+    return f"{question.level}: {lead}; {figures}; {_power(best)}"
 
 
 def _power(best: Comparison) -> str:
@@ -183,5 +186,6 @@ _LEAD: dict[Decision, str] = {
     "speculation": "speculation pays",
     "no_speculation": "speculation does not pay, not even the fastest candidate",
     "tie": f"a tie: no candidate is {TIE_MARGIN:.0%} faster, so the simpler engine without speculation wins",
-    "undecided": "undecided, more launches are needed; until then do without speculation",
+    "undecided": "undecided: do without speculation until more launches show that it pays",
 }
+_UNMEASURED = "undecided: do without speculation until levels measured for longer show that it pays"

@@ -13,7 +13,7 @@ from spectune.analysis.ties import ties
 from spectune.analysis.verdict import Judgement, Question, judge
 from spectune.search.noise import noise_of
 from spectune.search.records import TrialRecord
-from spectune.search.speeds import Speed, by_candidate, of_level, of_objective, speeds, together
+from spectune.search.speeds import Speed, by_candidate, counted, of_level, of_objective, speeds, together
 from spectune.search.steps import Role
 from spectune.search.timeline import Timeline, timeline
 from spectune.search.values import directions, keeps_bounds, measured_values, score
@@ -81,17 +81,20 @@ def weigh(records: Sequence[TrialRecord], space: SearchSpace) -> Evidence:
     confirmed = frozenset(r.candidate.candidate_id for r in usable if r.role is Role.CONFIRM)
     looks = max((r.look for r in usable if r.role is Role.CONFIRM), default=1)
 
-    def asked(name: str, among: Sequence[TrialRecord], speed: Speed, level: str, noise: LaunchNoise) -> Question:
+    def asked(
+        name: str, among: Sequence[TrialRecord], speed: Speed, level: str, noise: LaunchNoise, counts: str = ""
+    ) -> Question:
         before = speeds(earlier, speed, level, space, line.doubts)
-        return Question(name, speeds(among, speed, level, space, line.doubts), noise, confirmed, before, looks)
+        return Question(name, speeds(among, speed, level, space, line.doubts), noise, confirmed, before, looks, counts)
 
     name = space.objectives[0].name if len(space.objectives) == 1 else TOGETHER
-    question = asked(name, kept, together(space), space.objectives[0].level, line.noise)
+    question = asked(name, kept, together(space), space.objectives[0].level, line.noise, counted(space.objectives))
     overall = judge(question)
     parts = []
     for objective in space.objectives:
         speed = of_objective(objective)
-        parts.append(judge(asked(objective.name, kept, speed, objective.level, noise_of(line.launches, speed))))
+        noise, counts = noise_of(line.launches, speed), counted([objective])
+        parts.append(judge(asked(objective.name, kept, speed, objective.level, noise, counts)))
     by_level = [
         judge(asked(level, usable, of_level(level), level, noise_of(line.launches, of_level(level))))
         for level in space.workload.level_names

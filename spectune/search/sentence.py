@@ -241,4 +241,4 @@ def _goal(objective: str) -> str:
     if objective == TOGETHER:
         return objective
     metric, _, level = objective.partition("@")
-    return f"{metric.removesuffix('_ms').replace('_', ' ')} at {level}"
+    return f"{METRICS[metric].words} at {level}"

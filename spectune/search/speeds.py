@@ -12,8 +12,10 @@ from spectune.analysis.launch_noise import within_launch_variance
 from spectune.search.records import TrialRecord
 from spectune.search.values import figure
 from spectune.space import Candidate, Objective, SearchSpace, Value, is_speculative
+from spectune.space.metrics import METRICS, Direction
 
 NONE: Mapping[str, float] = MappingProxyType({})
+_INVERTED: Mapping[Direction, str] = MappingProxyType({"maximize": "", "minimize": "1 / "})
 Speed = Callable[[TrialRecord], Estimate | None]
 """Takes the figure of a launch as a speed: more is better. None where it was not measured."""
 
@@ -45,6 +47,14 @@ def of_objective(objective: Objective) -> Speed:
         )  # fmt: skip
 
     return speed
+
+
+def counted(objectives: Sequence[Objective]) -> str:
+    """Return what `together` compares in words; empty where that is the speed of one request, which alone has a τ*."""
+    if [objective.metric for objective in objectives] == ["decode_speed"]:
+        return ""
+    named = [f"{_INVERTED[one.direction]}{METRICS[one.metric].words} at {one.level}" for one in objectives]
+    return named[0] if len(named) == 1 else f"the geometric mean of {' and '.join(named)}"
 
 
 def of_level(name: str) -> Speed:

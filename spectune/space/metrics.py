@@ -26,6 +26,11 @@ class Metric:
     unit: str
     meaning: str
 
+    @property
+    def words(self) -> str:
+        """The name as people say it."""
+        return self.name.removesuffix("_ms").replace("_", " ")
+
 
 METRICS: dict[str, Metric] = {
     metric.name: metric

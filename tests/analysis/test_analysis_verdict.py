@@ -1,5 +1,6 @@
 import math
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -61,6 +62,7 @@ def test_a_small_gain_from_one_pair_is_undecided_and_says_what_it_could_see():
     found = decide([launch("base", 100), launch("eagle", 102, 2, accept=2.0)])
     assert found.decision == "undecided"
     assert found.recommended == "base"
+    assert found.words.startswith("c1: undecided: do without speculation until more launches show that it pays; eagle")
     assert 0.03 < found.detectable_effect < 0.15
     assert f"{found.detectable_effect:.1%} can be told from noise, not" in found.words
 
@@ -210,8 +212,17 @@ def test_what_was_not_measured_long_enough_has_no_interval_and_decides_nothing()
     assert found.best.judged.est == pytest.approx(300 / 80)
     assert (found.best.judged.lo, found.best.judged.hi) == (-math.inf, math.inf)
     assert "(not measured long enough)" in found.words
+    assert "do without speculation until levels measured for longer show that it pays" in found.words
     many = decide([launch("base", 80), *[unknown] * 20])
     assert many.best.long_enough  # twenty of them tell something together
+
+
+def test_a_break_even_in_accept_length_is_told_of_decode_speeds_alone():
+    question = Question("c1", [launch("base", 80), launch("fast", 120, 3, accept=3.0)], launch_noise([]))
+    assert ", accept length 3.00, break-even 2.00; with 1 pair" in judge(question).words
+    of_a_time = judge(replace(question, counted="1 / ttft p95 at c1")).words
+    assert ", what counts is 1 / ttft p95 at c1; with 1 pair" in of_a_time
+    assert "accept length" not in of_a_time
 
 
 def test_the_chance_is_that_of_the_interval():

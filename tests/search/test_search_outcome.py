@@ -35,6 +35,15 @@ def test_a_clear_win_is_recommended_with_its_figures() -> None:
     assert row["verdict"] == "pays"
 
 
+def test_an_accept_length_is_set_against_a_break_even_only_where_one_request_s_speed_counts() -> None:
+    """The space asks for decode speed at c1 and the time to first token at c8."""
+    found = summary([record(0, baseline()), record(1, chain(3), 160.0, accept=2.4, ttft_ms=90.0)])
+    together, speed, first = found["words"][:3]
+    assert ", what counts is the geometric mean of decode speed at c1 and 1 / ttft p95 at c8; " in together
+    assert ", accept length 2.40, break-even 1.50; " in speed
+    assert ", what counts is 1 / ttft p95 at c8; " in first
+
+
 def test_a_clear_loss_recommends_the_baseline() -> None:
     found = summary([record(0, baseline()), record(1, chain(3), 60.0, accept=2.0, ttft_ms=150.0)])
     assert found["verdict"] == "no_speculation"
