@@ -23,6 +23,7 @@ from spectune.search.canary import SEED as CANARY_SEED
 from spectune.search.feed import PromptFeed
 from spectune.search.folder import StudyFolder
 from spectune.search.guided.setting import Setting
+from spectune.search.kept_prompts import refuse_other_prompts
 from spectune.search.records import TrialRecord
 from spectune.search.steps import Role, Step
 from spectune.search.traffic import open_prompts
@@ -57,8 +58,8 @@ async def run_forced(
         rounds: How often, in alternating order; more say more on a machine whose launches differ.
 
     Raises:
-        SpectuneError: SGLang cannot force this candidate's acceptance, no level keeps requests in flight, or a launch
-            failed.
+        SpectuneError: SGLang cannot force this candidate's acceptance, no level keeps requests in flight, the prompts
+            are not those of the study, or a launch failed.
     """
     if candidate.algorithm not in ALGORITHMS:
         raise SpectuneError(
@@ -111,6 +112,7 @@ class _Runs:
         workload = space.workload.model_copy(update={"ignore_eos": True})
         self._space = replace(space, file=space.file.model_copy(update={"workload": workload}))
         self._prompts = open_prompts(space)
+        refuse_other_prompts(study, self._prompts)
         self._records, self._candidate, self._study, self._watcher = records, candidate, study, watcher
         self._made = 0
 

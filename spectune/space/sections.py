@@ -59,11 +59,14 @@ def _plain(value: Value) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
+MOST = 1e9
+"""Of any amount: sums and ratios of what is larger by far leave the range of a float."""
+
 Listed = BeforeValidator(_listed)
 
 Text = Annotated[str, Strict(), Field(min_length=1)]
 Flag = Annotated[bool, Strict()]
 Count = Annotated[int, Strict(), Field(ge=0)]
 Positive = Annotated[int, Strict(), Field(ge=1)]
-Amount = Annotated[float, Strict(), Field(gt=0)]
+Amount = Annotated[float, Strict(), Field(gt=0, le=MOST)]
 ArgumentValue = Annotated[Value, PlainValidator(canonical), PlainSerializer(_plain)]

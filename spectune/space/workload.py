@@ -17,6 +17,7 @@ BUILTIN_PROMPTS = ("builtin:mixed", RANDOM_PROMPTS, "builtin:tiny")
 MOST_OUTPUT_TOKENS = 1_000_000
 """Per request, also where a prompt of a file carries its own limit; no model's context is longer."""
 MOST_PREFIX = 1_000_000
+LEAST_SHARE = 1e-9
 
 
 class PromptSource(Section):
@@ -31,7 +32,7 @@ class PromptSource(Section):
     """
 
     prompts: Text
-    share: Amount = 1.0
+    share: Annotated[Amount, Field(ge=LEAST_SHARE)] = 1.0
     turns: Literal["last", "all"] = "last"
     allow_random: Flag = False
 

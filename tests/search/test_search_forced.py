@@ -118,6 +118,16 @@ def test_a_launch_whose_workers_have_the_variable_is_suspect_wherever_it_came_fr
     assert "SGLANG_SIMULATE_ACC_LEN" in {mismatch.field for mismatch in record.suspect}
 
 
+def test_prompts_that_are_not_the_study_s_are_refused(tmp_path):
+    asked = tmp_path / "asked.jsonl"
+    asked.write_text('{"prompt": "one"}\n{"prompt": "two"}\n')
+    study, file = a_study(tmp_path, workload=SPACE["workload"] | {"prompts": asked.name})
+    asked.write_text('{"prompt": "one"}\n{"prompt": "another"}\n')
+    with pytest.raises(SpectuneError, match=r"the prompts asked\.jsonl are not those"):
+        run(study, file, chain(3))
+    assert not (study.root / "what-if").exists()
+
+
 def test_an_algorithm_that_cannot_be_forced_is_refused(tmp_path):
     study, file = a_study(tmp_path)
     ngram = Candidate.of({"speculative-algorithm": "NGRAM", "speculative-num-draft-tokens": 4})

@@ -163,8 +163,14 @@ def test_defaults() -> None:
         (
             "workload: {",
             "workload: {prompts: [{prompts: a, share: 0}], ",
-            "6: workload.prompts[0].share must be more than",
+            "6: workload.prompts[0].share must be at least 1e-09, but got 0",
         ),
+        (
+            "workload: {",
+            "workload: {prompts: [{prompts: a, share: 1.0e+308}], ",
+            "6: workload.prompts[0].share must be at most 1,000,000,000, but got 1e+308",
+        ),
+        ("schema: 1", "schema: 1\nbudget: {hours: 1.0e+300}", "2: budget.hours must be at most 1,000,000,000, but got"),
     ],
 )
 def test_one_bad_value(old: str, new: str, expected: str) -> None:
