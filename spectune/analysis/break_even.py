@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from spectune.analysis.break_even_input import check_inputs
+from spectune.counts import count
 
 CONTRADICTION_SHARE = 0.03
 """Measured and computed speed further apart than this contradict each other; below it, it is rounding."""
@@ -157,7 +158,8 @@ def break_even(
     ]
     if bound is not None and needed >= bound:
         words.append(
-            f"{num_steps} steps reach an accept length of {bound} at most: at this cycle no drafter makes them pay"
+            f"{count(bound - 1, 'step')} can give an accept length of {bound} at most: at this cycle no drafter makes "
+            "speculation pay"
         )
     if needed < 1.0:
         words.append("a break-even below 1.0 is impossible for a tuned baseline: measure the baseline again")
@@ -192,12 +194,13 @@ def _verdict(change: float, *, measured: bool) -> str:
 def _target(speed: float, cycle_ms: float, accept_length: float, bound: int | None) -> Target:
     needed = break_even_accept_length(speed, cycle_ms)
     lead = f"{speed:g} tok/s needs an accept length of {needed:.2f}"
+    most = "" if bound is None else f"{count(bound - 1, 'step')} can give {bound} at most"
     if bound is not None and needed > bound and not math.isclose(needed, bound):
-        verdict, why = "out of reach", f"out of reach: {bound - 1} steps give {bound} at most"
+        verdict, why = "out of reach", f"out of reach: {most}"
     elif needed <= accept_length or math.isclose(needed, accept_length):
         verdict, why = "reached", "reached"
     elif bound is not None and math.isclose(needed, bound):
-        verdict, why = "perfect drafter", f"only a perfect drafter: {bound - 1} steps give {bound} at most"
+        verdict, why = "perfect drafter", f"only a perfect drafter: {most}"
     else:
         verdict, why = "short", f"{needed - accept_length:.2f} more than now"
     return Target(speed, needed, verdict, f"{lead} ({why})")

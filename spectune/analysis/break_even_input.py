@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from spectune.counts import count
 from spectune.errors import InputProblems, Problem
 
 LARGEST = 1_000_000
@@ -54,6 +55,6 @@ def _impossible(accept_length: float, num_steps: int | None) -> Iterator[str]:
         yield f"steps must be at least 1, but got {num_steps}; without a step there is no speculation"
     elif num_steps is not None and accept_length > num_steps + 1:
         yield (
-            f"{num_steps} steps give an accept length of {num_steps + 1} at most, but got {accept_length:g}; "
-            "check the steps the engine really used"
+            f"{count(num_steps, 'step')} can give an accept length of {num_steps + 1} at most, but got "
+            f"{accept_length:g}; check the steps the engine really used"
         )

@@ -92,10 +92,9 @@ def too_short(level: LevelMeasurement, limit_s: float, enough: int) -> str | Non
         return None
     width = max(speed.relative_half_width for speed in speeds)
     known = f"known to no better than ±{width:.0%}" if math.isfinite(width) else "not known how exactly"
-    answers = "1 answer" if level.n_requests == 1 else f"{level.n_requests} answers"
     longer_s = max(2.0 * limit_s, level.measured_s * enough / level.n_requests)
     return (
-        f"{level.level} was not measured long enough: its speeds are {known} from {answers} "
+        f"{level.level} was not measured long enough: its speeds are {known} from {count(level.n_requests, 'answer')} "
         f"in {level.measured_s:.1f} s; a level_time_limit of {math.ceil(longer_s)}s would give about {enough} answers"
     )
 

@@ -16,6 +16,7 @@ from spectune.analysis.open_loop import flow
 from spectune.analysis.steady import Share, chunk_gaps_s, shares, throughput_batches
 from spectune.bench.precision import trend
 from spectune.bench.records import RequestRecord
+from spectune.counts import count
 from spectune.errors import SpectuneError
 
 _SEED = 0  # of every bootstrap: the same requests always give the same intervals
@@ -122,8 +123,8 @@ def _nothing(level: str, records: Sequence[RequestRecord], failures: Sequence[st
     if answers and all(len(record.chunks) < 2 for record in answers):
         tokens = sum(record.output_tokens for record in answers) / len(answers)
         return (
-            f"the {len(answers)} answers of level {level} came in one chunk each, with {tokens:.3g} tokens on average: "
-            f"between chunks there is no time to measure{the_first(failures)}"
+            f"{count(len(answers), 'answer')} of level {level} came in one chunk each, with {tokens:.3g} tokens on "
+            f"average: between chunks there is no time to measure{the_first(failures)}"
         )
     return f"no request of level {level} was decoding in the steady state{the_first(failures)}"
 

@@ -29,6 +29,7 @@ from spectune.analysis.best_baseline import Branch, Seen, believed
 from spectune.analysis.comparison import Comparison, LaunchSpeed, compare, known, mean_log
 from spectune.analysis.launch_noise import LaunchNoise
 from spectune.analysis.preference import TIE_MARGIN, preferred
+from spectune.counts import count
 
 Decision = Literal["speculation", "no_speculation", "tie", "undecided"]
 
@@ -178,7 +179,7 @@ def _power(best: Comparison) -> str:
     effect, pairs = best.detectable_effect, min(best.launches)
     if not math.isfinite(effect):
         return "these launches could tell nothing from noise"
-    told = f"with {pairs} pair{'s' * (pairs != 1)} of launches {effect:.1%} can be told from noise"
+    told = f"with {count(pairs, 'pair')} of launches {effect:.1%} can be told from noise"
     return f"{told}, not {effect / 2:.1%}" if effect > TIE_MARGIN else told
 
 

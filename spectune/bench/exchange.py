@@ -12,6 +12,7 @@ import orjson
 
 from spectune.bench.prompts import TokenizedPrompt
 from spectune.bench.records import CLIENT_ABORT, RequestRecord
+from spectune.counts import count
 
 # Inside a JSON string the closing quote of the key would be escaped, so this never matches generated text.
 _COUNT_KEY, _COUNT = b'"completion_tokens"', re.compile(rb'"completion_tokens"\s*:\s*(\d{1,18})')
@@ -97,7 +98,7 @@ class Exchange:
             self.fail(f"the count of completed tokens fell from {self._tokens} to {tokens}")
             return 0
         if tokens > self._asked + _OVERSHOOT:
-            self.fail(f"the server counted {tokens} tokens, but was asked for at most {self._asked}")
+            self.fail(f"the server counted {count(tokens, 'token')}, but was asked for at most {self._asked}")
             return 0
         self._tokens_before = self._tokens
         if new:
@@ -114,7 +115,7 @@ class Exchange:
         """The connection ended; an answer without a finish reason ended too early."""
         if self.error is None and (in_event or not self._finished):
             where = "in the middle of a chunk" if in_event else "without a finish reason"
-            self.fail(f"the server closed the stream after {self._tokens} tokens, {where}")
+            self.fail(f"the server closed the stream after {count(self._tokens, 'token')}, {where}")
 
     def fail(self, why: str) -> None:
         """Note what went wrong in one line; the first cause stands."""
@@ -169,7 +170,7 @@ class Exchange:
             abs(len(ids) - expected) <= _IDS_DIFFER * expected
             for expected in (self._tokens, self._tokens - self._tokens_before)
         ):
-            return f"the server counted {self._tokens} tokens, but sent the ids of {len(ids)}"
+            return f"the server counted {count(self._tokens, 'token')}, but sent the ids of {len(ids)}"
         return None
 
     def _content(self) -> dict[str, Any]:

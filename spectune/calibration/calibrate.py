@@ -16,6 +16,7 @@ from spectune.calibration.cycle import CycleFit, as_moe, fit_cycle
 from spectune.calibration.effects import ParameterEffect, factors_of, parameter_effects
 from spectune.calibration.noise import fit_noise
 from spectune.calibration.observed import Observed, observed
+from spectune.counts import count
 from spectune.engines.simulated.profile import Profile, parse_profile
 from spectune.engines.simulated.profile_schema import LEAST_CYCLE_MS, SCHEMA, Noise
 from spectune.errors import SpectuneError
@@ -93,8 +94,8 @@ class Calibration:
         return {
             "schema": SCHEMA,
             "name": self.name,
-            "source": f"Fitted by spectune calibrate to {self.launches} launches of {origin}, {self.study}. Assumed: "
-                      + "; ".join(self.assumed) + ".",
+            "source": f"Fitted by spectune calibrate to {count(self.launches, 'launch')} of {origin}, {self.study}. "
+                      "Assumed: " + "; ".join(self.assumed) + ".",
             "seed": 0,
             "gpu": self.machine["gpu"],
             "target": {
@@ -141,7 +142,7 @@ def calibrate(
     measured = {one.candidate_id for one in points}
     if len(measured) < LEAST_CANDIDATES or not any(not one.setup.speculative for one in points):
         raise SpectuneError(
-            f"the study {study} has {len(measured)} candidates measured at a concurrency; a profile needs "
+            f"the study {study} has {count(len(measured), 'candidate')} measured at a concurrency; a profile needs "
             f"{LEAST_CANDIDATES}, one of them without speculation"
         )
     effects: list[ParameterEffect] = []

@@ -13,6 +13,7 @@ import numpy as np
 from spectune.calibration.acceptance import expected_length
 from spectune.calibration.calibrate import calibrate
 from spectune.calibration.observed import observed
+from spectune.counts import count
 from spectune.engines.simulated.launch import SimulatedLaunch
 from spectune.errors import SpectuneError
 from spectune.search import TrialRecord
@@ -100,8 +101,8 @@ def unfit(errors: Sequence[Checked]) -> str | None:
     if worst.median <= UNFIT:
         return None
     return (
-        f"with {worst.batch} requests it predicts speeds {worst.median:.0%} off (median), and beyond {UNFIT:.0%} it "
-        "ranks candidates by its own mistakes"
+        f"with {count(worst.batch, 'request')} it predicts speeds {worst.median:.0%} off (median), and beyond "
+        f"{UNFIT:.0%} it ranks candidates by its own mistakes"
     )
 
 

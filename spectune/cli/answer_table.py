@@ -13,6 +13,7 @@ from spectune.answer import Answer
 from spectune.cli.answer_rows import answer_rows
 from spectune.cli.effects_table import effect_lines
 from spectune.cli.terminal import OUT, clock, print_json
+from spectune.counts import count
 
 LEGEND = """\
 tok/s, speedup: one request's, against the best configuration without speculation; in all: of all requests together
@@ -41,10 +42,11 @@ def print_answer(answer: Answer, *, as_json: bool) -> None:
     for line in (*graph_lines(summary), *_target_lines(summary), *effect_lines(summary["effects"])):
         OUT.print(line, markup=False)
     if (lent := summary["warm_start"]) is not None:
-        OUT.print(f"begun with {lent['launches']} launches of study {lent['study']} ({lent['why']})", markup=False)
+        begun = f"begun with {count(lent['launches'], 'launch')} of study {lent['study']} ({lent['why']})"
+        OUT.print(begun, markup=False)
     OUT.print(Text(_account(summary), style="dim"))
-    for name, count in summary["failures"].items():
-        OUT.print(f"{count} launch{'es' if count > 1 else ''} failed: {name}", markup=False)
+    for name, failed in summary["failures"].items():
+        OUT.print(f"{count(failed, 'launch')} failed: {name}", markup=False)
     for exclusion in summary["exclusions"]:
         OUT.print(f"learned: {exclusion['words']}", markup=False)
     for line in _files(answer):

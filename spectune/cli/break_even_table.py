@@ -8,6 +8,7 @@ from rich.text import Text
 
 from spectune.analysis.why import BreakEvenOfStudy, BreakEvenRow, CycleParts, Training, Waterfall, WhatIf
 from spectune.cli.terminal import OUT
+from spectune.counts import count
 
 SHOWN_OF_THE_REST = 6
 # level, class, accept length, needed, possible, speedup, cycle, draft, verify, host, gap
@@ -124,7 +125,7 @@ def _print_what_if(what_if: WhatIf) -> None:
             if load.best_num_steps
             else "none"
         )
-        lead = f"{load.concurrency} requests in flight{'' if load.measured else ', predicted'}"
+        lead = f"{count(load.concurrency, 'request')} in flight{'' if load.measured else ', predicted'}"
         figures = f"{load.speed:>12.1f}{load.baseline_speed:>12.1f}{best:>12}{load.best_speed:>12.1f}"
         OUT.print(f"{lead:<52}{figures}", markup=False)
     for sentence in what_if.words:

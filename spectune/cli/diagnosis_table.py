@@ -9,6 +9,7 @@ from rich.table import Table
 from spectune.analysis.diagnosis import Cause, Diagnosis, Load, Running
 from spectune.cli.known_server import UNNAMED
 from spectune.cli.terminal import OUT
+from spectune.counts import count
 from spectune.engines.sglang.printable import printable
 
 MOST_ROWS = 8
@@ -81,7 +82,7 @@ def _graphs(known: Running) -> str:
         return "off"
     if known.captured == 0:
         return f"none of the {'decode' if known.algorithm is None else 'verify'} captured"
-    return "not known" if known.captured is None else f"captured up to {known.captured} requests"
+    return "not known" if known.captured is None else f"captured up to {count(known.captured, 'request')}"
 
 
 def _table(known: Running, judged: Load | None) -> Table:

@@ -224,7 +224,7 @@ def left_words(progress: Progress, since_s: float) -> str:
     """Return how far the study is, how long it may take, what it costs and whether speculation will pay."""
     expected = progress.expected
     about = "about " if expected is not None and expected.launches != expected.most else ""
-    words = [f"{progress.done} of {about}{progress.planned} launches done"]
+    words = [f"{progress.done} of {about}{count(progress.planned, 'launch')} done"]
     if 0 < progress.planned <= progress.done:
         pass  # what is left is the answer
     elif progress.left_s is None:

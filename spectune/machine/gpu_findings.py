@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
+from spectune.counts import count
 from spectune.machine.finding import Finding
 from spectune.machine.gpus import IDLE, POWER_CAP, SLOWDOWNS, Gpu, Gpus, holders, visible
 
@@ -29,7 +30,7 @@ def gpu_findings(
     shown = visible(gpus.devices, devices_variable)
     findings = []
     if not shown:
-        seen = f"CUDA_VISIBLE_DEVICES={devices_variable} shows none of {len(gpus.devices)} GPUs"
+        seen = f"CUDA_VISIBLE_DEVICES={devices_variable} shows none of {count(len(gpus.devices), 'GPU')}"
         if not gpus.devices:
             seen = f"the NVIDIA driver {gpus.driver} shows no GPU"
         findings.append(
@@ -52,7 +53,7 @@ def _unanswered(gpus: Gpus) -> Finding:
         why = "no program can use the GPUs until they agree"
         return Finding("driver-mismatch", "fatal", problem, why, "sudo reboot  # or unload and load the nvidia modules")
     if gpus.in_kernel:
-        seen = f"the kernel shows {gpus.in_kernel} GPUs, but {problem}"
+        seen = f"the kernel shows {count(gpus.in_kernel, 'GPU')}, but {problem}"
         why = "clocks, memory and processes of the GPUs cannot be watched, and engines may not start"
         out = "docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility …"
         return Finding("driver-library", "fatal", seen, why, out)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spectune.analysis.launch_noise import ASSUMED_SD
+from spectune.counts import count
 from spectune.machine import Others
 from spectune.search.outcome import Evidence
 from spectune.search.records import TrialRecord
@@ -38,7 +39,7 @@ def summary_of(records: Sequence[TrialRecord]) -> str | None:
         return None
     record, (level, others) = max(found, key=lambda one: _taken(one[1][1]))
     return (
-        f"{len(found)} of {len(measured)} launches were made beside other work: others used up to {others} "
+        f"made beside other work: {len(found)} of {count(len(measured), 'launch')}; others used up to {others} "
         f"(launch {record.trial}, {level}); their figures scatter more than the engine's would alone"
     )
 

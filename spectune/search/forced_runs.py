@@ -14,6 +14,7 @@ from pathlib import Path
 from spectune import files
 from spectune.analysis.why.forced import ForcedRound, ForcedRuns, against_predictions, forced_lengths
 from spectune.bench.prompt_stream import PromptStream
+from spectune.counts import count
 from spectune.engines.open import open_engine
 from spectune.engines.protocol import Mismatch, Occasion
 from spectune.engines.sglang.forced_acceptance import ALGORITHMS, LENGTH, OFF
@@ -128,7 +129,7 @@ class _Runs:
         engine = open_engine(space)
         number = len(self._records) + self._made
         self._made += 1
-        what = "as it is" if accept_length is None else f"made to accept {accept_length} tokens a verify"
+        what = "as it is" if accept_length is None else f"made to accept {count(accept_length, 'token')} a verify"
         step = Step(number, Role.SEARCH, self._candidate, f"what if: {what}")
         self._watcher.launching(step)
         renderer = engine.renderer()

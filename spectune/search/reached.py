@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from spectune.counts import count
 from spectune.engines.protocol import LaunchCommand
 
 GPUS = "CUDA_VISIBLE_DEVICES"
@@ -31,7 +32,7 @@ class Reached:
     def words(self) -> str:
         """Return it as a sentence without a full stop."""
         value = f"{self.name} unset" if self.wanted is None else f"{self.name}={self.wanted}"
-        return f"{value} reached {self.workers} of {self.of} workers"
+        return f"{value} reached {self.workers} of {count(self.of, 'worker')}"
 
     def to_json(self) -> dict[str, Any]:
         """Return an entry of `environment_reached` in `result.json`."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from spectune.analysis.comparison import Comparison
 from spectune.analysis.drift import Jump
 from spectune.analysis.estimate import Estimate
+from spectune.counts import count
 from spectune.search.outcome import TOGETHER, Evidence
 from spectune.search.records import TrialRecord
 from spectune.search.speeds import by_candidate, together
@@ -209,9 +210,9 @@ def _origin(evidence: Evidence, space: SearchSpace) -> str:
     before = "" if seen is None else f"; the search had seen {seen:.2f} ×{of}"
     mine, theirs = best.launches
     counted = (
-        f"in {mine} pair{'s' * (mine > 1)} of launches"
+        f"in {count(mine, 'pair')} of launches"
         if mine == theirs
-        else f"by {mine} more launch{'es' * (mine > 1)} of it and {theirs} without"
+        else f"by {count(mine, 'more launch')} of it and {theirs} without"
     )
     return f" Confirmed {counted}{before}."
 

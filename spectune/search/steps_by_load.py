@@ -10,6 +10,7 @@ from spectune.analysis.best_baseline import Seen, believed
 from spectune.analysis.comparison import LaunchSpeed, compare, known, mean_log
 from spectune.analysis.estimate import Estimate
 from spectune.analysis.preference import preferred
+from spectune.counts import count
 from spectune.errors import SpectuneError
 from spectune.search.noise import noise_of
 from spectune.search.outcome import Evidence
@@ -49,7 +50,7 @@ class StepsAtLoad:
         """The load in a line."""
         told = ", ".join(f"{steps}: {speed:.1f}" for steps, speed in self.speeds.items())
         doubt = f"; {', '.join(map(str, self.unclear))} not shown to differ" if self.unclear else ""
-        return f"c{self.concurrency}: {self.best} steps best (steps: tok/s of one request; {told}){doubt}"
+        return f"c{self.concurrency}: {count(self.best, 'step')} best (steps: tok/s of one request; {told}){doubt}"
 
 
 def steps_by_load(candidate: Candidate, evidence: Evidence, space: SearchSpace) -> tuple[StepsAtLoad, ...]:
@@ -105,7 +106,9 @@ def _at(
     for steps, launches in by_steps.items():
         groups[steps] = speeds(launches, speed, level.name, space, evidence.line.doubts)
         if not groups[steps]:
-            raise SpectuneError(f"{steps} steps were not measured at {level.name}, so its best is not known")
+            raise SpectuneError(
+                f"nothing was measured with {count(steps, 'step')} at {level.name}, so its best is not known"
+            )
     branch = believed({str(steps): Seen(None, known(group, noise)) for steps, group in groups.items()})
     best = int(preferred(branch, {str(steps): group[0].simplicity for steps, group in groups.items()}))
     compared = {steps: compare(level.name, group, groups[best], noise) for steps, group in groups.items()}

@@ -117,7 +117,7 @@ def remedy(records: Sequence[TrialRecord], evidence: Evidence, space: SearchSpac
 
 
 def _seen(effect: float, log_ratio: float, pairs: int) -> str:
-    seen = f"With {pairs} pair{'s' * (pairs > 1)} of launches a difference of {effect:.1%} can be seen"
+    seen = f"With {count(pairs, 'pair')} of launches a difference of {effect:.1%} can be seen"
     return f"{seen}, not {abs(math.expm1(log_ratio)):.1%}"
 
 

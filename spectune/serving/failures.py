@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from spectune.counts import count
 from spectune.errors import SpectuneError
 
 TAIL_BYTES = 256 * 1024
@@ -167,7 +168,7 @@ def classify_requests(errors: Sequence[str], where: str, sent: int, *, hangs: bo
         excerpt: The end of the engine's log.
     """
     (words, _), *_ = Counter(errors).most_common(1) or [("no request was answered", 0)]
-    message = f"at {where} {len(errors)} of {sent} requests failed: {_words(words)}"
+    message = f"at {where} {len(errors)} of {count(sent, 'request')} failed: {_words(words)}"
     if hangs:
         return Failure(FailureClass.HANG, message, excerpt)
     if _TOO_LONG.search(words):

@@ -169,7 +169,7 @@ def test_a_level_without_a_decoding_request_says_so(records):
 
 
 def test_answers_of_one_chunk_each_say_so():
-    with pytest.raises(NothingMeasuredError, match="the 2 answers of level c1 came in one chunk each, with 8 tokens"):
+    with pytest.raises(NothingMeasuredError, match="2 answers of level c1 came in one chunk each, with 8 tokens"):
         measure_level("c1", [made_record(chunks=((0.5, 8),))] * 2, (0.0, 1.0))
 
 

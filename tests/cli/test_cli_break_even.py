@@ -53,7 +53,7 @@ def test_the_field_case_is_retold_from_a_study(folder: Path) -> None:
     for words in (
         "speculation does not pay: 27% slower than the best baseline",
         "120 tok/s needs an accept length of 3.9",
-        "out of reach: 2 steps give 3 at most",
+        "out of reach: 2 steps can give 3 at most",
         "the cycle: draft",
         "From no speculation to",
         "What to do next, cheapest first",

@@ -49,14 +49,14 @@ def test_what_spectune_adds_and_does_not_know_is_told_once(tmp_path: Path, capsy
     unseen = "the config.json of org/model was not seen here: rules that depend on the architecture are left out"
     assert answer["notes"].count(unseen) == 1
     assert set(answer["excluded_because"]) == set(answer["excluded"])
-    assert answer["excluded_because"]["tree-bounds"].startswith("4 draft tokens with 1 steps and top-k 2: 2 to 3")
+    assert answer["excluded_because"]["tree-bounds"].startswith("4 draft tokens with 1 step and top-k 2: 2 to 3")
 
 
 def test_the_text_explains_each_rule(tmp_path: Path) -> None:
     file = write(tmp_path)
     done = spectune("search", file, "--dry-run", cwd=tmp_path)
     lines = done.stdout.splitlines()
-    assert any("tree-bounds: 4 draft tokens with 1 steps and top-k 2: 2 to 3 can be filled" in line for line in lines)
+    assert any("tree-bounds: 4 draft tokens with 1 step and top-k 2: 2 to 3 can be filled" in line for line in lines)
     assert any("ngram-has-no-drafter: NGRAM looks tokens up" in line for line in lines)
     (added,) = [line for line in lines if line.startswith("added by spectune, so that candidates compare")]
     assert "--attention-backend triton" in added

@@ -40,7 +40,7 @@ def test_each_load_gets_its_best_steps_and_0_is_one_of_them(tmp_path):
         "32": {"candidate_steps": [0]},
     }
     assert comment[0].endswith("(written by spectune)")
-    assert "c8: 1 steps best (steps: tok/s of one request; 0: 50.0, 1: 70.0, 3: 60.0)" in comment
+    assert "c8: 1 step best (steps: tok/s of one request; 0: 50.0, 1: 70.0, 3: 60.0)" in comment
     assert any("was not measured" in line for line in comment)
 
 
@@ -71,7 +71,7 @@ def test_the_script_that_comes_with_it_is_started_with_steps_of_the_table(tmp_pa
         (SPEEDS, 0, None, "an unknown version"),
         (SPEEDS, 2, "0.5.23", "does not run with"),
         ({3: SPEEDS[3], 1: SPEEDS[1]}, 0, "0.5.23", "nothing without speculation was measured"),
-        ({3: SPEEDS[3], 1: SPEEDS[1][:2], 0: SPEEDS[0]}, 0, "0.5.23", "1 steps were not measured at c32"),
+        ({3: SPEEDS[3], 1: SPEEDS[1][:2], 0: SPEEDS[0]}, 0, "0.5.23", "nothing was measured with 1 step at c32"),
         ({3: (80.0, 40.0, 20.0), 0: SPEEDS[0]}, 0, "0.5.23", "0 steps are best at every load"),
     ],
 )

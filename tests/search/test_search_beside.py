@@ -41,7 +41,7 @@ def test_cores_taken_are_a_note_and_a_gpu_shared_is_no_measurement() -> None:
     shared = [beside(record(n, one, suspect=[mismatch]), ON_A_GPU) for n, one in enumerate((baseline(), chain(3)))]
     made = summarise(shared, space(), None, name="s", engine="SGLang 0.5.23")
     assert made["recommended"] is None
-    assert made["beside"].startswith("2 of 2 launches were made beside other work: others used up to 43 % of GPU 1")
+    assert made["beside"].startswith("made beside other work: 2 of 2 launches; others used up to 43 % of GPU 1")
 
 
 def test_a_record_keeps_what_others_used() -> None:
@@ -60,7 +60,7 @@ def test_what_is_said_of_launches_beside_other_work() -> None:
     assert "the same command" in said
     assert summary_of([quiet, quiet]) is None
     assert (summary_of([quiet, crowded, quiet]) or "").startswith(
-        "1 of 3 launches were made beside other work: others used up to 1.6 of 2 cores (launch 3, c8)"
+        "made beside other work: 1 of 3 launches; others used up to 1.6 of 2 cores (launch 3, c8)"
     )
 
 
@@ -77,7 +77,7 @@ def words(speeds: list[float], others: Others) -> str:
     ids=["undecided", "undecided on a quiet machine", "clear"],
 )
 def test_the_verdict_says_so_where_a_reader_asks_why(speed: float, others: Others, *, told: bool) -> None:
-    assert ("launches were made beside other work" in words([speed], others)) is told
+    assert ("made beside other work" in words([speed], others)) is told
 
 
 def test_the_verdict_says_so_where_launches_scatter_more_than_assumed() -> None:
@@ -85,7 +85,7 @@ def test_the_verdict_says_so_where_launches_scatter_more_than_assumed() -> None:
     found = [beside(dataclasses.replace(one), CROWDED) for one in [*repeats, record(4, chain(3), 400.0, accept=2.4)]]
     made = summarise(found, space(), Stop("enough", 4.0), name="s", engine="SGLang 0.5.23")
     assert made["noise"]["launch_sd"] > ASSUMED_SD
-    assert "5 of 5 launches were made beside other work" in " ".join(made["words"])
+    assert "made beside other work: 5 of 5 launches" in " ".join(made["words"])
 
 
 STUDY = """

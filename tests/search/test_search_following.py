@@ -45,7 +45,7 @@ class Followed:
 def test_workers_that_all_fail_are_told_with_their_last_words(tmp_path: Path) -> None:
     followed = Followed(tmp_path)
     fails = WorkerCommand([sys.executable, "-c", "print('first'); print('there is no GPU'); exit(2)"])
-    with pytest.raises(SpectuneError, match=r"all 2 workers have ended \(exit code 2\).*there is no GPU"):
+    with pytest.raises(SpectuneError, match=r"nobody works any more: 2 workers ended \(exit code 2\).*there is no GPU"):
         followed.by(fails, 2)
     logs = sorted((followed.folder.root / WORKERS).iterdir())
     assert [log.read_text() for log in logs] == ["first\nthere is no GPU\n"] * 2

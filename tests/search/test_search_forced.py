@@ -88,7 +88,7 @@ def test_more_rounds_are_launched_in_alternating_order_and_averaged(tmp_path):
     found = asyncio.run(
         run_forced(study, load_space(file), study.records(), chain(1), watcher, rounds=2)
     )  # S + 1 = 2 accept lengths
-    plain, one, two = "as it is", "made to accept 1 tokens a verify", "made to accept 2 tokens a verify"
+    plain, one, two = "as it is", "made to accept 1 token a verify", "made to accept 2 tokens a verify"
     assert [why.removeprefix("what if: ") for why in watcher.launched] == [plain, one, two, plain, two, one, plain]
     assert [(level.level, level.forced) for level in found.levels] == [("c1", 1), ("c4", 1), ("c1", 2), ("c4", 2)]
     assert found.worst < 0.03

@@ -39,7 +39,7 @@ def test_golden_the_field_case_is_retold(field_case):
     assert row.bound == 3
     assert [one.verdict for one in row.needed] == ["out of reach", "out of reach"]
     assert any("27% slower" in sentence for sentence in field_case.words)
-    assert "120 tok/s needs an accept length of 3.99 (out of reach: 2 steps give 3 at most)" in field_case.words
+    assert "120 tok/s needs an accept length of 3.99 (out of reach: 2 steps can give 3 at most)" in field_case.words
 
 
 def test_golden_the_arithmetic_of_the_verify_alone_is_retold():

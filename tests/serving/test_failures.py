@@ -263,3 +263,7 @@ def test_progress_skips_what_says_nothing(tmp_path: Path) -> None:
 def test_only_the_candidates_own_failures_are_held_against_it() -> None:
     assert FailureClass.MEMORY.blames_candidate
     assert not FailureClass.PORT_IN_USE.blames_candidate
+
+
+def test_one_request_is_one() -> None:
+    assert classify_requests(["closed"], "c1", 1, hangs=False).message == "at c1 1 of 1 request failed: closed"

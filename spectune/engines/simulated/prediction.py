@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from spectune.counts import count
 from spectune.engines.simulated import memory
 from spectune.engines.simulated.faults import Doom, Failure
 from spectune.engines.simulated.launch import SimulatedLaunch
@@ -107,7 +108,7 @@ def why_failing(launch: SimulatedLaunch, doom: Doom | None) -> str:
     if doom is not None and failure == doom.failure:
         return ended(doom.error, doom.advice)
     if setup.ranks > file.gpu.count:
-        return f"the profile has {file.gpu.count} GPUs, but the launch asks for {setup.ranks}"
+        return f"the profile has {count(file.gpu.count, 'GPU')}, but the launch asks for {setup.ranks}"
     fraction, total = setup.mem_fraction, file.gpu.memory_gb
     if not memory.weights_fit(file, setup):
         return (
@@ -126,4 +127,4 @@ def why_waiting(launch: SimulatedLaunch, running: int, context_tokens: int) -> s
         return f"the KV cache holds {launch.kv_tokens} tokens, and each request has {context_tokens}"
     if running == launch.setup.max_running:
         return f"max-running-requests is {running}"
-    return f"a KV cache of {launch.kv_tokens} tokens is shared by {running} requests at most"
+    return f"a KV cache of {launch.kv_tokens} tokens is shared by {count(running, 'request')} at most"

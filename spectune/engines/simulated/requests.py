@@ -147,7 +147,7 @@ def read(body: dict[str, Any], limits: Limits, classes: tuple[str, ...]) -> Body
     params = body.get("sampling_params") or {}
     each = params if isinstance(params, list) else [params] * len(prompts)
     if len(each) != len(prompts):
-        raise BadRequest(f"there are {len(prompts)} prompts but {len(each)} sampling_params")
+        raise BadRequest(f"there must be as many sampling_params as prompts, {len(prompts)}, but got {len(each)}")
     samples = max(1, each[0].get("n") or 1) if each else 1
     _few(len(prompts) * samples)
     names = _names(body.get("rid"), len(prompts), listed=listed)

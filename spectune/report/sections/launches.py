@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from spectune.counts import count
 from spectune.machine import Difference
 from spectune.report.material import Material, Row
 from spectune.report.sections.section import Section
@@ -92,4 +93,4 @@ def _effective(effective: Row) -> Iterator[tuple[str, str]]:
 
 def _reached(entry: Row) -> str:
     value = f"{entry['name']} unset" if entry["wanted"] is None else f"{entry['name']}={entry['wanted']}"
-    return f"{value} reached {entry['workers']} of {entry['of']} workers"
+    return f"{value} reached {entry['workers']} of {count(entry['of'], 'worker')}"

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from spectune.counts import count
 from spectune.engines.protocol import Engine
 from spectune.engines.simulated.engine import SimulatedEngine
 from spectune.errors import SpectuneError
@@ -114,8 +115,8 @@ class Following:
         last = seen[0]
         said = last_line(last.log)
         return (
-            f"all {len(seen)} workers have ended ({last.words}), and the study {self._folder.name} has not; the last "
-            f"line of {last.log} is: {said or 'empty'}"
+            f"nobody works any more: {count(len(seen), 'worker')} ended ({last.words}), and the study "
+            f"{self._folder.name} has not; the last line of {last.log} is: {said or 'empty'}"
         )
 
 

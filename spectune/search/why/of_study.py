@@ -8,6 +8,7 @@ from spectune.analysis.why import BreakEvenOfStudy, BreakEvenRow, LoadLimit
 from spectune.analysis.why.causes import lost_speed, next_actions
 from spectune.analysis.why.load_limit import load_limit
 from spectune.analysis.why.waterfall import waterfall
+from spectune.counts import count
 from spectune.search.figures import measured
 from spectune.search.in_question import in_question
 from spectune.search.outcome import Evidence, weigh
@@ -85,7 +86,9 @@ def _missing(records: Sequence[TrialRecord], evidence: Evidence) -> str:
     if not evidence.records:
         failed = sum(record.status is Status.FAILED for record in records)
         suspect = sum(record.status is Status.SUSPECT for record in records)
-        return f"nothing was measured as asked for: {failed} launches failed, {suspect} are suspect"
+        return (
+            f"nothing was measured as asked for: {count(failed, 'failed launch')}, {count(suspect, 'suspect launch')}"
+        )
     if all(record.candidate.speculative for record in evidence.records):
         return "no baseline is finished: without the speed of no speculation there is no break-even"
     return "no launch with speculation was measured as asked for"

@@ -138,7 +138,7 @@ def test_flush_empties_the_prefix_cache(served: Running) -> None:
         ({"text": "x", "sampling_params": {"top_p": 7}}, "top_p must be in (0, 1], got 7."),
         ({"text": "x", "sampling_params": {"nonsense": 1}}, "unknown field `nonsense`"),
         ({"text": "x", "sampling_params": {"temperature": -1}}, "temperature must be a non-negative"),
-        ({"text": ["x", "y"], "sampling_params": [{}]}, "2 prompts but 1 sampling_params"),
+        ({"text": ["x", "y"], "sampling_params": [{}]}, "as many sampling_params as prompts, 2, but got 1"),
     ],
 )
 def test_bad_requests_are_400_and_say_why(served: Running, body: object, message: str) -> None:

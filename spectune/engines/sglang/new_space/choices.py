@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from spectune.counts import count
 from spectune.engines.sglang.hardware import Machine
 from spectune.engines.sglang.new_space.attention import attention_of
 from spectune.engines.sglang.new_space.offered import OfferedDrafter, offer, place_of, read_checkpoint
@@ -64,7 +65,7 @@ def new_space(
     if machine is not None and (short := _does_not_fit(target, tp_size, machine)):
         notes.append(short)
     if gpus and tp_size != gpus:
-        notes.append(f"a launch takes {tp_size} GPUs: the target's attention heads do not divide by {gpus}")
+        notes.append(f"a launch takes {count(tp_size, 'GPU')}: the target's attention heads do not divide by {gpus}")
     algorithms = _algorithms(target, offered, version)
     return NewSpace(
         name=name or _study_name(model), model=place_of(model), python=python, runtime=runtime, tp_size=tp_size,

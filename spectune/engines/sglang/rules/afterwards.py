@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from spectune.counts import count
 from spectune.engines.sglang.rules import names as n
 from spectune.engines.sglang.rules.eagle import draft_token_bounds
 from spectune.engines.sglang.rules.kernels import or_take, single_page, take
@@ -40,7 +41,9 @@ def _outside_tree_text(state: State) -> str:
     if topk < 1 or steps < _least_steps(topk):
         return f"steps {steps} and top-k {topk} must both be at least 1"
     least, most = draft_token_bounds(steps, topk)
-    return f"{tokens} draft tokens with {steps} steps and top-k {topk}: {least} to {most} can be filled"
+    return (
+        f"{count(tokens, 'draft token')} with {count(steps, 'step')} and top-k {topk}: {least} to {most} can be filled"
+    )
 
 
 def _tree_advice(state: State) -> str:
@@ -136,7 +139,8 @@ AFTERWARDS = (
     ),
     Rule(
         "tree-below-steps", "die", _below_steps,
-        lambda s: "{2} draft tokens cannot hold a path of {0} steps: a tree's first verify fails".format(*s.triple),
+        lambda s: (f"{count(s.triple[2], 'draft token')} cannot hold a path of {count(s.triple[0], 'step')}: a tree's "
+                   "first verify fails"),
         "eagle_worker_common.py:543", LAUNCHED, since="0.5.13",  # read in the wheels of 0.5.13 to 0.5.22
         advice=lambda s: f"at least {s.get(n.STEPS) + 1} draft tokens, or fewer steps",
     ),
