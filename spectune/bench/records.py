@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 import orjson
-
-from spectune.errors import InputProblems, Problem
 
 CLIENT_ABORT = "client_abort"
 """Finish reason of a request this client closed at the end of a level: neither a result nor a failure."""
@@ -72,54 +68,9 @@ class RequestRecord:
 
     def to_json(self) -> bytes:
         """One line of `level-cNNN.jsonl`, without the newline."""
-        return orjson.dumps({name: getattr(self, name) for name in _FIELDS})
-
-    @classmethod
-    def from_json(cls, line: bytes | str) -> RequestRecord:
-        """Read what `to_json` wrote.
-
-        Raises:
-            ValueError: If the line is not such a record (`orjson.JSONDecodeError` is one).
-        """
-        data = orjson.loads(line)
-        if not isinstance(data, dict) or not set(_FIELDS) - _LATER <= set(data) <= set(_FIELDS):
-            raise ValueError("a request record must be an object with the fields " + ", ".join(_FIELDS))
-        data["chunks"] = tuple((float(time), int(tokens)) for time, tokens in data["chunks"])
-        data["spec_correct_drafts_histogram"] = tuple(int(count) for count in data["spec_correct_drafts_histogram"])
-        return cls(**data)
-
-
-_FIELDS = tuple(field.name for field in dataclasses.fields(RequestRecord))
-_LATER = {"due_s"}  # records of the first versions do without
+        return orjson.dumps(self)
 
 
 def dump_records(records: Iterable[RequestRecord]) -> bytes:
     """The content of a `level-cNNN.jsonl` file."""
     return b"".join(record.to_json() + b"\n" for record in records)
-
-
-def load_records(content: bytes, file: Path | None = None) -> list[RequestRecord]:
-    """Read a `level-cNNN.jsonl` file; a half-written last line, the trace of a kill, is left out.
-
-    Args:
-        content: Bytes of the file.
-        file: Its path, for messages.
-
-    Raises:
-        InputProblems: All lines that are not request records, with their numbers.
-    """
-    records: list[RequestRecord] = []
-    problems: list[Problem] = []
-    for number, line in _whole_lines(content):
-        try:
-            records.append(RequestRecord.from_json(line))
-        except (ValueError, TypeError) as error:
-            problems.append(Problem(f"not a request record: {error}", file, number))
-    if problems:
-        raise InputProblems(problems)
-    return records
-
-
-def _whole_lines(content: bytes) -> Iterator[tuple[int, bytes]]:
-    *lines, _unfinished = content.split(b"\n")
-    return ((number, line) for number, line in enumerate(lines, start=1) if line.strip())

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from spectune.space.engine_section import EngineSection
 from spectune.space.goals import DEFAULT_TRIALS, Budget, Constraint, Objective, Targets
-from spectune.space.sections import Listed, Positive, Section
+from spectune.space.sections import Listed, Positive, Section, readable
 from spectune.space.workload import Workload
 
 SCHEMA = 1
@@ -24,7 +24,7 @@ class SpaceFile(Section):
         forbid: Raw conditions; `SearchSpace.forbid` holds what they mean.
     """
 
-    schema_version: Annotated[Positive, Field(alias="schema")]
+    schema_version: Annotated[Positive, Field(alias="schema"), readable(SCHEMA)]
     name: Annotated[str, Field(strict=True, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
     engine: EngineSection
     search: dict[str, Any] = Field(min_length=1)
@@ -34,13 +34,6 @@ class SpaceFile(Section):
     constraints: Annotated[tuple[Constraint, ...], Listed] = ()
     targets: Targets = Field(default_factory=Targets)
     budget: Budget = Field(default_factory=lambda: Budget(trials=DEFAULT_TRIALS))
-
-    @field_validator("schema_version")
-    @classmethod
-    def _readable(cls, version: int) -> int:
-        if version > SCHEMA:
-            raise ValueError(f"{version} is newer than what this spectune reads ({SCHEMA}); update spectune")
-        return version
 
 
 def default_objectives(workload: Workload) -> tuple[Objective, ...]:

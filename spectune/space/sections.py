@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, TypeVar
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -61,6 +62,18 @@ def _plain(value: Value) -> Any:
 
 MOST = 1e9
 """Of any amount: sums and ratios of what is larger by far leave the range of a float."""
+
+
+def readable(newest: int) -> AfterValidator:
+    """Returns what refuses the version of a file that is written for a later spectune."""
+
+    def check(version: int) -> int:
+        if version > newest:
+            raise ValueError(f"{version} is newer than what this spectune reads ({newest}); update spectune")
+        return version
+
+    return AfterValidator(check)
+
 
 Listed = BeforeValidator(_listed)
 

@@ -8,19 +8,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-from spectune.errors import SpectuneError
 from spectune.space.candidate import Candidate
 from spectune.space.conditions import Condition
 from spectune.space.dialect import dump
 from spectune.space.engine_section import EngineSection
 from spectune.space.goals import Budget, Constraint, Objective, Targets
 from spectune.space.labels import label_of
-from spectune.space.names import ALGORITHM, NO_SPECULATION, hint
+from spectune.space.names import ALGORITHM, NO_SPECULATION
 from spectune.space.parameters import Parameter
 from spectune.space.schema import SpaceFile
-from spectune.space.values import Value, canonical, text_of
+from spectune.space.values import Value
 from spectune.space.workload import Workload
 
 
@@ -109,10 +107,6 @@ class SearchSpace:
         """Returns the same space for another engine."""
         return replace(self, file=self.file.model_copy(update={"engine": engine}))
 
-    def asks_the_same_as(self, other: SearchSpace) -> bool:
-        """Whether both mean the same launches and measurements, whatever they may cost and however they are written."""
-        return self.with_budget(Budget()).resolved_yaml() == other.with_budget(Budget()).resolved_yaml()
-
     @property
     def system_parameters(self) -> tuple[Parameter, ...]:
         """All that apply with and without speculation: what the baseline is tuned over."""
@@ -138,32 +132,6 @@ class SearchSpace:
         algorithm = Parameter(ALGORITHM, self.algorithms)
         return (baseline, Branch(True, (algorithm, *self.speculative_parameters, *self.system_parameters)))
 
-    def expand(self, assignment: Mapping[str, Any]) -> Candidate:
-        """Returns the candidate of an assignment: fixed parameters filled in, speculative ones only with speculation.
-
-        Args:
-            assignment: Name → value; parameters with a single value and the algorithm `none` may be left out.
-
-        Raises:
-            SpectuneError: A name or value is not one of the space, or a parameter is missing.
-        """
-        self._refuse_unknown(assignment)
-        speculative = assignment.get(ALGORITHM, NO_SPECULATION) != NO_SPECULATION
-        values: dict[str, Value] = {ALGORITHM: assignment.get(ALGORITHM, NO_SPECULATION)}
-        for parameter in (*(self.speculative_parameters if speculative else ()), *self.system_parameters):
-            if parameter.name not in assignment and not parameter.is_fixed:
-                raise SpectuneError(f"the assignment has no value for {parameter.name}")
-            raw = assignment.get(parameter.name, parameter.values[0])
-            try:
-                values[parameter.name] = canonical(raw)
-            except ValueError as error:
-                raise SpectuneError(f"{parameter.name}: {error}") from error
-        for name, value in values.items():
-            known = self.parameters.get(name)
-            if known is not None and not known.allows(value):
-                raise SpectuneError(f"{name} does not take the value {text_of(value)} in the space {self.name}")
-        return Candidate.of(values)
-
     def forbidden(self, candidate: Candidate) -> Condition | None:
         """Returns the first `forbid` condition that a candidate matches, or None."""
         return next((condition for condition in self.forbid if condition.matches(candidate.values)), None)
@@ -181,10 +149,3 @@ class SearchSpace:
         if not self.targets.decode_speed:
             del data["targets"]
         return dump(data)
-
-    def _refuse_unknown(self, assignment: Mapping[str, Any]) -> None:
-        for name in assignment:
-            if name not in self.parameters and not (name == ALGORITHM and assignment[name] == NO_SPECULATION):
-                raise SpectuneError(
-                    f"'{name}' is not a parameter of the space {self.name}{hint(name, self.parameters)}"
-                )

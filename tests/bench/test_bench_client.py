@@ -3,6 +3,7 @@ import json
 import re
 import time
 
+import orjson
 import pytest
 from aiohttp import web
 from bench_server import FakeEngine, chunk, counters, open_stream, serving, tokenized
@@ -10,7 +11,6 @@ from bench_server import FakeEngine, chunk, counters, open_stream, serving, toke
 from spectune.bench.client import GenerateClient, Sampling
 from spectune.bench.exchange import Exchange
 from spectune.bench.prompts import Prompt, TokenizedPrompt
-from spectune.bench.records import RequestRecord
 
 SAMPLING = Sampling(output_tokens=64)
 
@@ -89,7 +89,7 @@ def test_counts_that_cannot_be_are_not_believed():
     record = ask(answering(chunk(1), chunk(10, finish={"type": "stop"}, cached_tokens=100, **odd)))
     assert record.completed
     assert (record.cached_tokens, record.spec_correct_drafts_histogram) == (record.prompt_tokens, ())
-    assert RequestRecord.from_json(record.to_json()) == record
+    assert orjson.loads(record.to_json())["spec_num_correct_drafts"] == record.spec_num_correct_drafts
 
 
 def test_an_engine_that_sends_only_new_ids_counts_right():

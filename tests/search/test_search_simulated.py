@@ -21,6 +21,7 @@ from spectune.errors import SpectuneError
 from spectune.machine import take_fingerprint
 from spectune.search import Status, StudyFolder, TrialRecord, open_prompts, open_study, run_study
 from spectune.search import trial as trial_module
+from spectune.search.migration import refuse_another
 from spectune.search.traffic import longest_measuring_s
 from spectune.space import Candidate, load_space
 
@@ -210,7 +211,8 @@ def test_any_space_runs_on_the_simulated_engine(tmp_path: Path) -> None:
     assert summary["engine"] == "simulated SGLang 0.5.23 on kimi-k2.5-pcie, in virtual time"
     # The same file without the option is another study: its figures must never stand beside these.
     again = Asked("eagle3").space()
-    assert not again.asks_the_same_as(StudyFolder(tmp_path / "studies/eagle3-kimi-k2.5").space())
+    with pytest.raises(SpectuneError, match=r"do not count here: engine\.kind: simulated → sglang"):
+        refuse_another(StudyFolder(tmp_path / "studies/eagle3-kimi-k2.5"), again)
 
 
 def test_a_dry_run_on_the_simulated_engine_lacks_nothing(tmp_path: Path) -> None:

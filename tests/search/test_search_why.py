@@ -258,9 +258,9 @@ def test_targets_can_be_asked_for():
         ([launch(0, 0)], "no launch with speculation"),
         (
             [record(0, chain(0), failure=FailureClass.CRASH), record(1, chain(2), failure=FailureClass.CRASH)],
-            "2 launches",
+            "2 failed launches",
         ),
-        ([record(0, chain(0), suspect=[Mismatch("x", 1, 2)])], "1 are suspect"),
+        ([record(0, chain(0), suspect=[Mismatch("x", 1, 2)])], "0 failed launches, 1 suspect launch"),
     ],
     ids=["none", "no-baseline", "no-speculation", "only-failed", "suspect"],
 )

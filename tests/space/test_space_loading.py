@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from spectune.errors import InputProblems, SpectuneError
-from spectune.space import EngineSection, SearchSpace, load_space, parse_space
+from spectune.space import Candidate, EngineSection, SearchSpace, load_space, parse_space
 
 FILES = Path(__file__).parent / "files"
 KNOWN = {
@@ -305,9 +305,8 @@ def test_environment_values_are_taken_as_written() -> None:
     assert space.engine.env == {"B": "1e3", "C": "no", "D": "unset"}
     assert space.engine.env_to_set == {"B": "1e3", "C": "no"}
     assert space.engine.env_to_unset == ("D",)
-    candidate = space.expand({"env.A": "on"})
-    assert space.forbidden(candidate) is space.forbid[0]
-    assert space.forbidden(space.expand({"env.A": "unset"})) is None
+    assert space.forbidden(Candidate.of({"env.A": "on"})) is space.forbid[0]
+    assert space.forbidden(Candidate.of({"env.A": "unset"})) is None
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from spectune.space.sections import Count, Flag, Listed, Positive, Section, Text
+from spectune.space.sections import Count, Flag, Listed, Positive, Section, Text, readable
 
 SCHEMA = 1
 
@@ -183,7 +183,7 @@ class Fault(Section):
 class ProfileFile(Section):
     """One machine, one target and its drafters, as they stand in a file."""
 
-    schema_version: Annotated[Positive, Field(alias="schema")]
+    schema_version: Annotated[Positive, Field(alias="schema"), readable(SCHEMA)]
     name: Annotated[str, Field(strict=True, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
     source: Text
     seed: Count
@@ -197,13 +197,6 @@ class ProfileFile(Section):
     noise: Noise = Noise()
     effects: Annotated[tuple[Effect, ...], Listed] = ()
     faults: Annotated[tuple[Fault, ...], Listed] = ()
-
-    @field_validator("schema_version")
-    @classmethod
-    def _readable(cls, version: int) -> int:
-        if version > SCHEMA:
-            raise ValueError(f"{version} is newer than what this spectune reads ({SCHEMA}); update spectune")
-        return version
 
     @field_validator("effects")
     @classmethod

@@ -52,7 +52,7 @@ def run_engine(
         command, launch, fired = open_launch(profile, words, env)
     except CommandRefused as refused:
         return _refuse(refused)
-    return asyncio.run(_run(command, launch, fired, words, time_scale, port))
+    return asyncio.run(_Engine(command, launch, fired, words, time_scale, port).run())
 
 
 def _refuse(refused: CommandRefused) -> int:
@@ -72,17 +72,6 @@ def _timings(times: Mapping[str, float | Mapping[str, float]]) -> str:
         f"{name}={{{_timings(part)}}}" if isinstance(part, Mapping) else f"{name}={part:.2f}"
         for name, part in times.items()
     )
-
-
-async def _run(
-    command: Command,
-    launch: SimulatedLaunch,
-    fired: FiredInFile,
-    words: Sequence[str],
-    time_scale: float,
-    port: int | None,
-) -> int:
-    return await _Engine(command, launch, fired, words, time_scale, port).run()
 
 
 class _Engine:

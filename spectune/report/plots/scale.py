@@ -58,9 +58,9 @@ class Scale:
         first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
         return [round(number * step, 12) for number in range(first, last + 1)]
 
-    def x_ticks(self, most: int = 6, unit: str = "") -> tuple[Tick, ...]:
+    def x_ticks(self, most: int = 6) -> tuple[Tick, ...]:
         """Return the labels of a horizontal axis."""
-        return tuple(Tick(self.across(value), f"{value:,.10g}{unit}") for value in self.steps(most))
+        return tuple(Tick(self.across(value), f"{value:,.10g}") for value in self.steps(most))
 
     def y_ticks(self, most: int = 6, unit: str = "") -> tuple[Tick, ...]:
         """Return the labels of a vertical axis."""

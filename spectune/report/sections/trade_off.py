@@ -27,7 +27,7 @@ def trade_off(material: Material) -> Section | None:
     return Section("trade-off", "Speed against throughput", tuple(plot for plot in found if plot is not None))
 
 
-def highlighted(material: Material, most: int = HIGHLIGHTED) -> dict[str, str]:
+def highlighted(material: Material) -> dict[str, str]:
     """Return the candidates a reader should tell apart, by id, with their colours.
 
     The recommended one, the fastest baseline and the best speculation come first, then others that nothing beats.
@@ -36,7 +36,7 @@ def highlighted(material: Material, most: int = HIGHLIGHTED) -> dict[str, str]:
     wanted = [material.recommended, best and best["candidate_id"], material.focus]
     wanted += [row["candidate_id"] for row in material.rows if row["candidate_id"] in material.pareto]
     measured = {row["candidate_id"] for row in material.rows}
-    chosen = [candidate for candidate in dict.fromkeys(wanted) if candidate in measured][:most]
+    chosen = [candidate for candidate in dict.fromkeys(wanted) if candidate in measured][:HIGHLIGHTED]
     speculating = [candidate for candidate in chosen if candidate not in material.baselines]
     return {
         str(candidate): "baseline" if candidate in material.baselines else f"s{speculating.index(candidate) + 1}"

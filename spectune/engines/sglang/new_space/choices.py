@@ -26,7 +26,6 @@ def new_space(
     runtime: str | None,
     gpus: int,
     machine: Machine | None,
-    version: str = SHIPPED_VERSION,
 ) -> NewSpace:
     """Look at the checkpoints and decide what to search.
 
@@ -38,17 +37,18 @@ def new_space(
         runtime: Runtime that spectune installs, instead of an interpreter.
         gpus: GPUs that are there; 0 on a CPU.
         machine: What SGLang's defaults are known for.
-        version: SGLang's version.
 
     Raises:
         SpectuneError: The target is no model, or no drafter can work.
     """
     target, said = read_checkpoint(model, "model-path")
     different = {place_of(one): one for one in drafters}  # one that is named twice is searched once
-    offered = tuple(offer(one, target, OUTPUT_TOKENS, version) for one in different.values())
+    offered = tuple(offer(one, target, OUTPUT_TOKENS, SHIPPED_VERSION) for one in different.values())
     context_length = min((one.reach for one in offered if one.reach), default=None)
     if context_length is not None:
-        offered = tuple(offer(one, target, OUTPUT_TOKENS, version, context_length) for one in different.values())
+        offered = tuple(
+            offer(one, target, OUTPUT_TOKENS, SHIPPED_VERSION, context_length) for one in different.values()
+        )
     if drafters and all(drafter.refused for drafter in offered):
         raise SpectuneError("no drafter can work, so there is nothing to search:\n" + "\n".join(
             f"  {one.refused.message}; {one.refused.advice}" for one in offered if one.refused
@@ -66,24 +66,24 @@ def new_space(
         notes.append(short)
     if gpus and tp_size != gpus:
         notes.append(f"a launch takes {count(tp_size, 'GPU')}: the target's attention heads do not divide by {gpus}")
-    algorithms = _algorithms(target, offered, version)
+    algorithms = _algorithms(target, offered)
     return NewSpace(
         name=name or _study_name(model), model=place_of(model), python=python, runtime=runtime, tp_size=tp_size,
         machine=machine, drafters=offered, algorithms=algorithms,
-        attention=attention_of(target.model, algorithms, machine, version),
+        attention=attention_of(target.model, algorithms, machine, SHIPPED_VERSION),
         context_length=context_length, reaches=target.context_length,
         own_code=own_code(target, [one.checkpoint for one in offered if one.refused is None]),
         seen=target.folder is not None, notes=tuple(notes),
     )  # fmt: skip
 
 
-def _algorithms(target: Checkpoint, offered: Sequence[OfferedDrafter], version: str) -> tuple[str, ...]:
+def _algorithms(target: Checkpoint, offered: Sequence[OfferedDrafter]) -> tuple[str, ...]:
     """Return what drives the drafters; without any, the target's own layers, or n-gram lookup."""
     if offered:
         return tuple(dict.fromkeys(one.algorithm for one in offered if one.refused is None and one.algorithm))
     own = target.architecture in BUNDLED_DRAFT
     alive = own and not any(
-        one.severity == "fatal" for one in preflight(target, None, algorithm="EAGLE", version=version)
+        one.severity == "fatal" for one in preflight(target, None, algorithm="EAGLE", version=SHIPPED_VERSION)
     )
     return ("NEXTN",) if alive else ("NGRAM",)
 
