@@ -8,6 +8,7 @@ from typing import Protocol
 
 BLOT = "•••"
 PLACEHOLDER = "(left out: set it yourself)"
+HIDDEN = "***"  # in what is printed of a command
 SHORTEST_SECRET = 6
 """Characters; blotting out anything shorter would tear holes into ordinary figures and words."""
 

@@ -13,6 +13,7 @@ import orjson
 from spectune.bench.prompts import TokenizedPrompt
 from spectune.bench.records import CLIENT_ABORT, RequestRecord
 from spectune.counts import count
+from spectune.printable import one_line
 
 # Inside a JSON string the closing quote of the key would be escaped, so this never matches generated text.
 _COUNT_KEY, _COUNT = b'"completion_tokens"', re.compile(rb'"completion_tokens"\s*:\s*(\d{1,18})')
@@ -120,7 +121,7 @@ class Exchange:
     def fail(self, why: str) -> None:
         """Note what went wrong in one line; the first cause stands."""
         if self.error is None:
-            self.error = " ".join("".join(letter if letter.isprintable() else " " for letter in why).split())
+            self.error = one_line(why)
         self.end()
 
     def end(self) -> None:

@@ -15,8 +15,9 @@ from spectune.cli.terminal import OUT, PROGRESS, print_json
 from spectune.engines.open import missing_models, open_engine
 from spectune.engines.protocol import Engine
 from spectune.errors import InputProblems, SpectuneError
-from spectune.export import Launch, one_line
+from spectune.export import Launch
 from spectune.export.exported_script import ExportedScript, launch_changes, read_exported
+from spectune.printable import one_line
 from spectune.search import Status, StudyFolder, TrialRecord, weigh
 from spectune.search.checking import (
     CHECKS,

@@ -12,8 +12,8 @@ from spectune.analysis.comparison import Comparison
 from spectune.cli.answering import open_study_records
 from spectune.cli.terminal import OUT, print_json
 from spectune.errors import SpectuneError
-from spectune.export import one_line
 from spectune.machine import Difference
+from spectune.printable import one_line
 from spectune.search import StudyFolder, weigh
 from spectune.search.sentence import measure, sentence
 from spectune.search.study_changes import OTHER_QUESTIONS, study_changes

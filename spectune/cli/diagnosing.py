@@ -20,10 +20,10 @@ from spectune.cli.known_server import known_from_answers, known_from_log
 from spectune.cli.terminal import PROGRESS, TimeLeft, print_json
 from spectune.engines.address import authorization
 from spectune.engines.sglang.log_signatures import SIGNATURES
-from spectune.engines.sglang.printable import printable_json
 from spectune.engines.sglang.server_answers import ask_server, base_url_of
 from spectune.engines.sglang.server_log import read_open_log, read_server_logs
 from spectune.errors import SpectuneError
+from spectune.printable import printable_json
 from spectune.serving.failures import classify, log_tail
 
 PIPE = Path("-")

@@ -10,7 +10,7 @@ from spectune.analysis.diagnosis import Cause, Diagnosis, Load, Running
 from spectune.cli.known_server import UNNAMED
 from spectune.cli.terminal import OUT
 from spectune.counts import count
-from spectune.engines.sglang.printable import printable
+from spectune.printable import printable
 
 MOST_ROWS = 8
 NOTHING_FOUND = "nothing that slows it down was found"

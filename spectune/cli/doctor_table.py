@@ -8,8 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from spectune.cli.terminal import OUT
-from spectune.engines.sglang.printable import printable
 from spectune.machine import Finding, Fingerprint, overview
+from spectune.printable import printable
 
 STYLES = {"fatal": "bold red", "warning": "yellow", "info": "cyan"}
 

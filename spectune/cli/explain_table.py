@@ -11,9 +11,9 @@ from rich.text import Text
 
 from spectune.cli.terminal import OUT
 from spectune.engines.sglang.launch_line.command_line import LaunchLine
-from spectune.engines.sglang.printable import HIDDEN, printable
 from spectune.engines.sglang.resolution import Finding, Machine
-from spectune.withheld import secret_name
+from spectune.printable import printable
+from spectune.withheld import HIDDEN, secret_name
 
 # Fields that are not called as their option is.
 FIELDS = {

@@ -18,11 +18,11 @@ from spectune.engines.sglang.launch_line.older_names import is_known
 from spectune.engines.sglang.model_folder import ModelReader
 from spectune.engines.sglang.options import SHIPPED_VERSION
 from spectune.engines.sglang.preflight import Checkpoint, preflight
-from spectune.engines.sglang.printable import HIDDEN, printable, printable_json
 from spectune.engines.sglang.resolution import MACHINES, Finding, Machine, Model, resolve
 from spectune.engines.sglang.versions.history import FIRST_VERSION
 from spectune.errors import SpectuneError
-from spectune.withheld import secret_name
+from spectune.printable import printable, printable_json
+from spectune.withheld import HIDDEN, secret_name
 
 DRAFT, ALGORITHM = "speculative-draft-model-path", "speculative-algorithm"
 ASSUMED_MACHINE = "h100"

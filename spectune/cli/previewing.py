@@ -13,8 +13,8 @@ from spectune.engines.notes import notes_on, unseen_models
 from spectune.engines.open import lacking, open_engine
 from spectune.engines.preflight import drafter_notes
 from spectune.engines.sglang.arguments import to_argv
-from spectune.engines.sglang.printable import printable
 from spectune.engines.sglang.rules import BY_NAME
+from spectune.printable import printable
 from spectune.search import Proposer, lend, open_prompts, summary
 from spectune.search.enumeration import Census, census, legal_candidates, nothing_to_compare
 from spectune.search.prospect import prospect

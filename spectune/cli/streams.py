@@ -7,7 +7,7 @@ import os
 import sys
 
 from spectune.cli.silence import SILENCE
-from spectune.engines.sglang.printable import printable
+from spectune.printable import printable
 
 
 class Lasting(io.TextIOWrapper):

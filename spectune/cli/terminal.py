@@ -15,8 +15,8 @@ from rich.console import Console, ConsoleRenderable, RenderHook
 from rich.text import Text
 
 from spectune.cli.silence import SILENCE
-from spectune.engines.sglang.printable import printable
 from spectune.files import json_bytes
+from spectune.printable import printable
 
 SLOW_S = 1.0  # seconds without a word after which people wonder
 EVERY_S = 2.0  # between two words on how far something is

@@ -3,7 +3,7 @@
 from spectune.export.adaptive import adaptive_table
 from spectune.export.earlier import outdated_files
 from spectune.export.formats import DEFAULT_FORMATS, Format, parse_formats
-from spectune.export.header import Origin, one_line
+from spectune.export.header import Origin
 from spectune.export.launch import Launch, Option
 from spectune.export.shell import command_text
 from spectune.export.write import ExportedFiles, export_candidates
@@ -21,7 +21,6 @@ __all__ = [
     "command_text",
     "export_candidates",
     "hides_secret",
-    "one_line",
     "outdated_files",
     "parse_formats",
     "secret_values",

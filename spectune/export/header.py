@@ -9,6 +9,7 @@ from typing import Any
 
 from spectune.engines.rules import version_of
 from spectune.export.launch import Launch
+from spectune.printable import one_line
 from spectune.search.records import TrialRecord
 from spectune.space import Candidate
 
@@ -84,13 +85,8 @@ def candidate_words(candidate: Candidate) -> str:
 
 
 def comment(text: str) -> str:
-    """Return any text as one comment line: control characters and line ends become visible blanks."""
+    """Return any text as one comment line: line ends become blanks, control characters are escaped."""
     return f"# {one_line(text)}".rstrip()
-
-
-def one_line(text: str) -> str:
-    """Return any text as one printable line."""
-    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
 def _lines(record: TrialRecord, launch: Launch, origin: Origin) -> Iterator[str]:

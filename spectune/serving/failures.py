@@ -12,6 +12,7 @@ from pathlib import Path
 
 from spectune.counts import count
 from spectune.errors import SpectuneError
+from spectune.printable import one_line
 
 TAIL_BYTES = 256 * 1024
 EXCERPT_BEFORE, EXCERPT_AFTER = 10, 3  # lines
@@ -154,7 +155,7 @@ def classify(
         last = next((index for index in range(len(lines) - 1, -1, -1) if lines[index].strip()), None)
     if last is None:
         return Failure(default, f"{ending} without a word in its log", "")
-    return Failure(default, f"{ending}: {_words(lines[last])}", _excerpt(lines, last))
+    return Failure(default, f"{ending}: {one_line(lines[last], MAX_LINE)}", _excerpt(lines, last))
 
 
 def classify_requests(errors: Sequence[str], where: str, sent: int, *, hangs: bool, excerpt: str = "") -> Failure:
@@ -168,7 +169,7 @@ def classify_requests(errors: Sequence[str], where: str, sent: int, *, hangs: bo
         excerpt: The end of the engine's log.
     """
     (words, _), *_ = Counter(errors).most_common(1) or [("no request was answered", 0)]
-    message = f"at {where} {len(errors)} of {count(sent, 'request')} failed: {_words(words)}"
+    message = f"at {where} {len(errors)} of {count(sent, 'request')} failed: {one_line(words, MAX_LINE)}"
     if hangs:
         return Failure(FailureClass.HANG, message, excerpt)
     if _TOO_LONG.search(words):
@@ -214,7 +215,9 @@ def _decisive(lines: Sequence[str], signatures: Iterable[Signature]) -> Failure 
         expression = re.compile(pattern)
         for index in range(len(lines) - 1, -1, -1):
             if expression.search(lines[index]):
-                return Failure(FailureClass(name), f"{sentence}: {_words(lines[index])}", _excerpt(lines, index))
+                return Failure(
+                    FailureClass(name), f"{sentence}: {one_line(lines[index], MAX_LINE)}", _excerpt(lines, index)
+                )
     return None
 
 
@@ -225,11 +228,6 @@ def _last_exception(lines: Sequence[str]) -> int | None:
         return None
     after = range(starts[-1] + 1, len(lines))
     return next((index for index in after if lines[index].strip() and not lines[index][0].isspace()), None)
-
-
-def _words(line: str) -> str:
-    text = " ".join("".join(letter if letter.isprintable() else " " for letter in line).split())
-    return text if len(text) <= MAX_LINE else f"{text[:MAX_LINE]} …"
 
 
 def _excerpt(lines: Sequence[str], index: int) -> str:

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from spectune.errors import SpectuneError
+from spectune.printable import printable
 from spectune.serving.held import Held
 
 FOLDER_VARIABLE = "SPECTUNE_LOCKS"
@@ -193,5 +194,4 @@ def _read(path: Path) -> Holder:
         pid, study = told["pid"], told["study"]
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return Holder()
-    shown = "".join(letter if letter.isprintable() else "?" for letter in str(study)[:SHOWN])
-    return Holder(pid if isinstance(pid, int) else None, shown)
+    return Holder(pid if isinstance(pid, int) else None, printable(str(study), SHOWN))

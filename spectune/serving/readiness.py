@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from spectune.printable import one_line
 from spectune.serving.failures import log_tail
 from spectune.serving.ports import PortHeldError, holder_of
 
@@ -140,4 +141,4 @@ def last_line(log: Path) -> str:
 
 
 def _plain(line: str) -> str:
-    return "".join(letter for letter in _COLOUR.sub("", line) if letter.isprintable())
+    return one_line(_COLOUR.sub("", line))

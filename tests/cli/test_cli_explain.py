@@ -12,8 +12,8 @@ from forked import spectune
 
 from spectune.cli.explaining import choose_machine, explain
 from spectune.engines.sglang.gpu_model import gpu_names, known_as
-from spectune.engines.sglang.printable import printable_json
 from spectune.errors import SpectuneError
+from spectune.printable import printable_json
 
 LLAMA = {
     "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096, "num_attention_heads": 32,

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from spectune.engines.sglang.printable import printable
 from spectune.errors import SpectuneError
+from spectune.printable import printable
 
 
 @dataclass(frozen=True)

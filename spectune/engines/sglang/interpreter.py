@@ -19,8 +19,8 @@ from typing import IO, Any
 
 from spectune.engines.protocol import EngineSoftware
 from spectune.engines.sglang.options import Options
-from spectune.engines.sglang.printable import printable
 from spectune.errors import SpectuneError
+from spectune.printable import printable
 
 VERSION = re.compile(r"\d+(\.\w+)*([+-][\w.]+)?")
 LOADING_S, RENDERING_S = 600.0, 120.0  # a tokenizer that takes longer hangs

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spectune.engines.sglang.printable import printable
 from spectune.engines.sglang.resolution import Finding, Model
+from spectune.printable import printable
 
 CONFIG = "config.json"
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")  # the oldest have no owner: gpt2

@@ -16,8 +16,8 @@ from typing import IO, Any, Self
 
 from spectune.engines.protocol import LaunchCommand
 from spectune.engines.sglang.interpreter import Interpreter
-from spectune.engines.sglang.printable import printable
 from spectune.errors import SpectuneError
+from spectune.printable import printable
 
 LOADING_S, JUDGING_S = 600.0, 120.0  # a resolver that takes longer hangs
 LAUNCHER = ("-m", "sglang.launch_server")

@@ -12,8 +12,8 @@ import aiohttp
 import orjson
 
 from spectune.engines.address import authorization
-from spectune.engines.sglang.printable import printable
 from spectune.errors import SpectuneError
+from spectune.printable import one_line
 
 LARGEST_ANSWER = 16 << 20
 """Bytes of an answer that are read."""
@@ -191,7 +191,7 @@ def _plain(error: Exception) -> str:
         return "what it answers is not HTTP"
     reason = getattr(error, "os_error", None) or error
     words = str(getattr(reason, "strerror", None) or reason or type(error).__name__)
-    return printable(" ".join(words.split()), LONGEST_REASON)
+    return one_line(words, LONGEST_REASON)
 
 
 def _shown(body: bytes) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from spectune.counts import count
-from spectune.export.header import one_line
+from spectune.printable import one_line
 from spectune.report.material import Material
 from spectune.report.plots import Plot
 from spectune.report.sections.section import Section

@@ -29,9 +29,9 @@ from spectune.engines.sglang.launch_line.parser_findings import (
 )
 from spectune.engines.sglang.launch_line.shell_words import Word
 from spectune.engines.sglang.options import SHIPPED_VERSION, Options
-from spectune.engines.sglang.printable import printable
 from spectune.engines.sglang.resolution import Finding
 from spectune.errors import SpectuneError
+from spectune.printable import printable
 
 GREATEST = 2**63 - 1
 LONGEST = 2**20  # characters; the kernel passes no longer command to a program either

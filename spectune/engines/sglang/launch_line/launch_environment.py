@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from spectune.engines.sglang.launch_line.shell_words import Word
-from spectune.engines.sglang.printable import printable
 from spectune.engines.sglang.resolution import Finding
 from spectune.errors import SpectuneError
+from spectune.printable import printable
 from spectune.withheld import secret_name
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)

@@ -18,9 +18,9 @@ from spectune.engines.sglang.launch_line.launch_environment import (
 )
 from spectune.engines.sglang.launch_line.shell_words import ShellText, Word
 from spectune.engines.sglang.launch_line.unit_file import as_script, environment_files
-from spectune.engines.sglang.printable import printable
 from spectune.engines.sglang.resolution import Finding
 from spectune.errors import SpectuneError
+from spectune.printable import printable
 
 _MODULES = {"sglang.launch_server", "sglang.srt.entrypoints.http_server"}
 _DEEPEST = 8  # `bash -c` inside `ssh` inside …

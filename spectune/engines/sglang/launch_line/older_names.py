@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from spectune.engines.sglang.options import SHIPPED_VERSION
-from spectune.engines.sglang.printable import printable
 from spectune.engines.sglang.resolution import Finding
 from spectune.engines.sglang.versions.history import FIRST_VERSION, history, older_than
+from spectune.printable import printable
 
 # Still accepted in 0.5.23 with a warning.
 DEPRECATED: Mapping[str, str] = {

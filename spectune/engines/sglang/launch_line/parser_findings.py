@@ -10,10 +10,10 @@ from typing import Any
 from spectune.engines.sglang.launch_line.argument_parser import ArgumentParser, Trouble, Use
 from spectune.engines.sglang.launch_line.older_names import deprecation, last_version
 from spectune.engines.sglang.launch_line.shell_words import Word
-from spectune.engines.sglang.printable import HIDDEN, printable
 from spectune.engines.sglang.resolution import Finding
 from spectune.engines.sglang.versions.successors import Successor
-from spectune.withheld import secret_name
+from spectune.printable import printable
+from spectune.withheld import HIDDEN, secret_name
 
 _QUOTES = "“”„‘’\u00a0"  # what they make of quotes and blanks
 _DASHES = "‐‑‒–—―−"  # what word processors make of --

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from spectune.engines.sglang.printable import printable
 from spectune.errors import SpectuneError
+from spectune.printable import printable
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ARRAY = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\[[@*]\]")

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from spectune.engines.sglang.launch_line.shell_expansion import closing, expansion_at, unclosed
-from spectune.engines.sglang.printable import printable
 from spectune.errors import SpectuneError
+from spectune.printable import printable
 
 _ARRAY = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
 _BLANK = " \t\r"

@@ -11,9 +11,9 @@ from spectune.engines.sglang.model_folder import ModelReader
 from spectune.engines.sglang.preflight import Checkpoint, preflight
 from spectune.engines.sglang.preflight.architectures import Kind, kind_as_drafter
 from spectune.engines.sglang.preflight.context import MODEL_LENGTH, TOO_SHORT
-from spectune.engines.sglang.printable import printable
 from spectune.engines.sglang.rules.judging import Finding
 from spectune.errors import SpectuneError
+from spectune.printable import printable
 
 DRAFTS_WITH: Mapping[Kind, str] = {
     "eagle3": "EAGLE3", "eagle": "EAGLE", "mtp": "EAGLE", "whole": "STANDALONE", "block": "DFLASH",

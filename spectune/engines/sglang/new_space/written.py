@@ -13,7 +13,7 @@ from jinja2 import Environment, StrictUndefined
 from spectune.engines.sglang.hardware import Machine
 from spectune.engines.sglang.new_space.attention import Attention
 from spectune.engines.sglang.new_space.offered import OfferedDrafter
-from spectune.engines.sglang.printable import printable
+from spectune.printable import printable
 
 OUTPUT_TOKENS, OUTPUT_TOKENS_ON_CPU = 256, 128
 LEVELS, LEVELS_ON_CPU = (1, 8, 32), (1, 8)  # concurrencies

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from spectune.engines.sglang.preflight.pair import Pair
-from spectune.engines.sglang.printable import printable
 from spectune.engines.sglang.rules.judging import Finding, Severity
 from spectune.engines.sglang.rules.rule import Tested, version_key
+from spectune.printable import printable
 
 LONGEST = 600  # characters of a message; configs are somebody else's text
 Says = Callable[[Pair], str | None]

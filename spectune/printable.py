@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-HIDDEN = "***"
-
 
 def printable(text: str, limit: int | None = None) -> str:
     r"""Return `text` with everything a terminal could obey written as an escape, `\x1b` for one.
@@ -17,6 +15,16 @@ def printable(text: str, limit: int | None = None) -> str:
     """
     safe = "".join(letter if letter.isprintable() else _escaped(letter) for letter in text)
     return safe if limit is None or len(safe) <= limit else safe[: limit - 1] + "…"
+
+
+def one_line(text: str, limit: int | None = None) -> str:
+    """Return `text` as one line, likewise safe; its line ends and other white space are single blanks.
+
+    Args:
+        text: Anything.
+        limit: Characters at most; the rest is cut with an ellipsis.
+    """
+    return printable(" ".join(text.split()), limit)
 
 
 def printable_json(value: Any) -> Any:
