@@ -14,7 +14,6 @@ from spectune.cli.terminal import PROGRESS, print_json, print_line
 from spectune.counts import count
 from spectune.engines.protocol import Engine
 from spectune.search import Book, Ended, Watcher, check_sampler, refuse_lender, run_study
-from spectune.search.folder import check_name
 from spectune.search.shared.book import SharedBook
 from spectune.search.shared.ended import ended_already
 from spectune.search.shared.following import Following
@@ -29,6 +28,7 @@ from spectune.search.shared.line import Line
 from spectune.search.shared.meeting import Meeting
 from spectune.search.shared.mirror import Mirror
 from spectune.search.shared.worker import Worker
+from spectune.search.studies import check_name
 from spectune.space import SearchSpace, load_space, parse_space
 
 

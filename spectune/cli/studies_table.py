@@ -23,7 +23,7 @@ VERDICTS = {
 
 def list_studies(*, as_json: bool) -> int:
     """List the studies of the current folder; returns the exit code."""
-    rows = [_row(folder) for folder in all_studies()]
+    rows = [_row(StudyFolder(path)) for path in all_studies()]
     if as_json:
         print_json(rows)
     elif rows:

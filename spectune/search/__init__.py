@@ -2,7 +2,7 @@
 
 from spectune.search.beginning import open_study
 from spectune.search.book import Book
-from spectune.search.folder import STUDIES, StudyFolder, all_studies, running_studies
+from spectune.search.folder import StudyFolder
 from spectune.search.migration import refuse_another
 from spectune.search.outcome import Evidence, weigh
 from spectune.search.picks import picked
@@ -13,6 +13,7 @@ from spectune.search.records import Status, TrialRecord
 from spectune.search.samplers import check_sampler
 from spectune.search.shared.worker import refuse_shared, shared_study
 from spectune.search.steps import Role, Step
+from spectune.search.studies import all_studies, running_studies
 from spectune.search.study import Ended, run_study
 from spectune.search.summary import Summary, summarise
 from spectune.search.traffic import open_prompts, summary
@@ -20,7 +21,6 @@ from spectune.search.warm_start import WarmStart, lend, refuse_lender
 from spectune.search.watcher import Watcher
 
 __all__ = [
-    "STUDIES",
     "Book",
     "Ended",
     "Evidence",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,32 +13,15 @@ from filelock import FileLock, Timeout
 
 from spectune import files
 from spectune.errors import SpectuneError
-from spectune.machine import users_of
 from spectune.search.launch_files import BEGUN, RESULT, launch_files
 from spectune.search.records import TrialRecord
 from spectune.search.steps import DamagedRecord, Role, Step
+from spectune.search.studies import LOCK, STUDIES, all_studies, check_name
 from spectune.space import SearchSpace, load_space
 
-STUDIES = Path("studies")
 REMEDY = "move its trial folder away and the same search command measures that launch again"
 TRIALS = "trials"
 ENVIRONMENT = "environment.json"
-LOCK = ".lock"  # held as long as a search runs the study
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-
-
-def check_name(name: str) -> str:
-    """Return `name` if it can be a folder's name.
-
-    Raises:
-        SpectuneError: When it holds anything but letters, digits, dot, dash and underscore.
-    """
-    if not _NAME.fullmatch(name):
-        raise SpectuneError(
-            f"a study's name is made of letters, digits, '.', '-' and '_', or is the path of an existing study, "
-            f"but got {name!r}"
-        )
-    return name
 
 
 @dataclass(frozen=True)
@@ -112,7 +94,7 @@ class StudyFolder:
         """
         if self.exists():
             return self
-        known = ", ".join(study.name for study in all_studies()) or "none yet"
+        known = ", ".join(path.name for path in all_studies()) or "none yet"
         raise SpectuneError(f"there is no study {self.name} in {self.root.parent} (studies here: {known})")
 
     def begin(
@@ -263,14 +245,3 @@ class StudyFolder:
             except SpectuneError:
                 continue  # nothing was measured yet: the plan decides anew what to launch under this number
         return steps
-
-
-def running_studies() -> list[tuple[StudyFolder, set[int]]]:
-    """Return the studies of the current folder that somebody runs, each with the processes that hold its lock."""
-    locks = {os.path.realpath(study.root / LOCK): study for study in all_studies()}
-    return [(locks[path], pids) for path, pids in users_of(locks.keys()).items() if pids]
-
-
-def all_studies() -> list[StudyFolder]:
-    """Return the studies of the current folder, by name."""
-    return [StudyFolder(path.parent) for path in sorted(STUDIES.glob("*/space.yaml"))]
