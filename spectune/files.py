@@ -116,12 +116,26 @@ def read_json(path: Path) -> Any:
         raise SpectuneError(f"{path}:{error.lineno}: not valid JSON ({error.msg}); restore it or remove it") from None
 
 
+def is_file(path: Path) -> bool:
+    """Whether there is a file.
+
+    Raises:
+        SpectuneError: Nobody may look.
+    """
+    try:
+        return path.is_file()
+    except OSError as error:
+        raise SpectuneError(
+            f"cannot look for {path}: {error.strerror or error}; its folders have to be ones that you may enter"
+        ) from None
+
+
 def require_file(path: Path) -> None:
     """Make sure that there is a file, and no pipe or device in its place: reading that might never end.
 
     Raises:
-        SpectuneError: There is none.
+        SpectuneError: There is none, or nobody may look.
     """
-    if not path.is_file():
+    if not is_file(path):
         what = "it is a folder, a device or a pipe" if path.exists() else "there is no such file"
         raise SpectuneError(f"cannot read {path}: {what}; restore it")

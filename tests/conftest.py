@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +13,10 @@ from private_slurm import Slurm
 
 from benchmarks.services.postgresql import PostgreSQL
 from spectune.engines.cpu_reference import Runtime, install
+
+for number in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(number) is signal.SIG_IGN:  # behind `&` in a script, or under `nohup`
+        signal.signal(number, lambda *_: None)  # as good as ignored, but what tests start and then interrupt heeds it
 
 settings.register_profile("any machine", deadline=None)  # how long an example takes says how busy the machine is
 settings.load_profile("any machine")

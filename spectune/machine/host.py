@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 
+from spectune.errors import SpectuneError
 from spectune.machine.reading import as_ranges, first_line, number_in, number_ranges, text_of
 
 ROOT = Path("/")
@@ -67,10 +68,20 @@ class Host:
 
 
 def read_host() -> Host:
-    """Return what the kernel tells now."""
+    """Return what the kernel tells now.
+
+    Raises:
+        SpectuneError: It tells nothing.
+    """
     proc, system = ROOT / "proc", ROOT / "sys"
     cores = sorted(os.sched_getaffinity(0))
-    memory, swap = psutil.virtual_memory(), psutil.swap_memory()
+    try:
+        memory, swap = psutil.virtual_memory(), psutil.swap_memory()
+    except OSError as error:
+        raise SpectuneError(
+            f"cannot read {error.filename}: {error.strerror}; memory and processes are seen in /proc alone: mount it "
+            "(mount -t proc proc /proc)"
+        ) from None
     kind, container_id = container_of(ROOT)
     nodes = nodes_of(system, cores)
     frequency = number_in(system / f"devices/system/cpu/cpu{cores[0]}/cpufreq/cpuinfo_max_freq")

@@ -42,7 +42,7 @@ class StudyFolder:
             SpectuneError: It is a path of none, or no name for a study.
         """
         if "/" in name:
-            if not (Path(name) / "space.yaml").is_file():
+            if not files.is_file(Path(name) / "space.yaml"):
                 raise SpectuneError(f"there is no study in {name}: a study's folder holds a space.yaml")
             return cls(Path(name))
         return cls(STUDIES / check_name(name))
@@ -83,8 +83,12 @@ class StudyFolder:
         return self.root / "export"
 
     def exists(self) -> bool:
-        """Whether a study was started here."""
-        return self.space_file.is_file()
+        """Whether a study was started here.
+
+        Raises:
+            SpectuneError: Nobody may look.
+        """
+        return files.is_file(self.space_file)
 
     def require(self) -> StudyFolder:
         """Return itself if there is a study.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -106,6 +107,8 @@ class GuardedTree:
         if self._guard is None:
             return Teardown(left=0, forced=False, seconds=0.0)
         self._order({"stop_within_s": grace_s})
+        with suppress(ProcessLookupError):
+            self._guard.send_signal(signal.SIGCONT)  # whoever has halted it halted what ends the tree
         await asyncio.wait([self._stopped], timeout=grace_s + GUARD_MARGIN_S)
         if not self._stopped.done():
             self._guard.kill()  # the watcher notices and ends what is left

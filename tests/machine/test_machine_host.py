@@ -6,10 +6,12 @@ import multiprocessing
 import os
 from pathlib import Path
 
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spectune.errors import SpectuneError
 from spectune.machine import read_disks, take_fingerprint, users_of
 from spectune.machine.host import (
     cgroup_cores,
@@ -20,6 +22,7 @@ from spectune.machine.host import (
     memory_limit,
     nodes_of,
     port_range,
+    read_host,
 )
 from spectune.machine.reading import as_ranges, number_ranges
 from spectune.machine.software import HIDDEN, find_tools, nccl_files, told_variables
@@ -168,3 +171,9 @@ def test_what_is_no_file_of_nccl_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / ".nccl.conf")
     assert nccl_files(tmp_path, {"HOME": str(tmp_path)}) == ()
     assert nccl_files(tmp_path, {"NCCL_CONF_FILE": "~nobody-has-this-name/x"}) == ()
+
+
+def test_a_machine_without_proc_is_said_to_lack_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path))
+    with pytest.raises(SpectuneError, match=r"cannot read .*/meminfo: No such file or directory; .*mount -t proc proc"):
+        read_host()

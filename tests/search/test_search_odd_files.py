@@ -81,3 +81,11 @@ def test_launches_whose_space_is_gone_are_no_new_study(tmp_path: Path) -> None:
     with pytest.raises(SpectuneError, match=r"holds launches, but its space\.yaml is gone"):
         folder.begin("schema: 1", "schema: 1", None, {})
     assert not folder.exists()
+
+
+def test_where_nobody_may_look_is_said_with_what_helps(tmp_path: Path) -> None:
+    """A name that is too long stands for a folder that may not be entered: the tests may belong to root."""
+    folder = StudyFolder(tmp_path / ("a" * 300))
+    for look in (folder.exists, folder.space, lambda: StudyFolder.named(str(folder.root))):
+        with pytest.raises(SpectuneError, match=r"cannot look for .*: File name too long; its folders have to be ones"):
+            look()

@@ -286,6 +286,20 @@ def test_killing_the_guard_ends_the_engine_too(tmp_path: Path) -> None:
     assert not any(is_alive(process) for process in tree)
 
 
+def test_a_guard_that_was_halted_ends_its_tree_all_the_same(tmp_path: Path) -> None:
+    async def use(server: Server) -> list[psutil.Process]:
+        await server.wait_ready(READY_S)
+        assert server._guard is not None
+        guard = psutil.Process(server._guard.pid)
+        guard.suspend()
+        await until(lambda: guard.status() == psutil.STATUS_STOPPED)
+        return [psutil.Process(pid) for pid in server.pids()]
+
+    tree, teardown, _ = serve(tmp_path, "normal", use)
+    assert (teardown.left, teardown.forced) == (0, False)  # by the guard, which was not given up
+    assert not any(is_alive(process) for process in tree)
+
+
 def test_the_guard_starts_fast_and_imports_nothing_of_spectune() -> None:
     program = Path(sys.modules["spectune.serving.server"].__file__ or "").with_name("guard.py")
     before = os.times().children_user + os.times().children_system
