@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,6 +13,7 @@ FEWEST_REQUESTS = 5
 """Requests behind a stratum before it may be called the worst: the extreme of many small ones is chance."""
 
 Kind = Literal["class", "context"]
+_SORTS: Mapping[Kind, str] = {"class": "the classes of prompts", "context": "the lengths of context"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,20 +61,35 @@ class Stratum:
         }  # fmt: skip
 
 
-def worst(found: Sequence[Stratum], kind: Kind) -> Stratum | None:
-    """The kind of request that speculation helps least; None where there is nothing to choose from."""
-    known = [stratum for stratum in found if stratum.kind == kind and stratum.requests >= FEWEST_REQUESTS]
-    return min(known, key=lambda stratum: stratum.accept_length.est) if len(known) > 1 else None
+def least(found: Sequence[Stratum], kind: Kind) -> list[Stratum]:
+    """The kinds of request that speculation helps least, the lowest first; empty where there is nothing to choose from.
+
+    More than one where the lowest's interval meets those of others: which of them gains least is not known then.
+    """
+    known = sorted(_known(found, kind), key=lambda stratum: stratum.accept_length.est)
+    if len(known) < 2:
+        return []
+    return [stratum for stratum in known if stratum.accept_length.lo <= known[0].accept_length.hi]
 
 
 def worst_in_words(found: Sequence[Stratum]) -> list[str]:
     """One sentence on the worst class and one on the worst context length, where there are several of them."""
-    extremes = (worst(found, "class"), worst(found, "context"))
-    return [_sentence(stratum) for stratum in extremes if stratum is not None]
+    return [_sentence(lowest, len(_known(found, kind))) for kind in _SORTS if (lowest := least(found, kind))]
 
 
-def _sentence(stratum: Stratum) -> str:
+def _known(found: Sequence[Stratum], kind: Kind) -> list[Stratum]:
+    return [stratum for stratum in found if stratum.kind == kind and stratum.requests >= FEWEST_REQUESTS]
+
+
+def _sentence(lowest: Sequence[Stratum], of: int) -> str:
+    """Say of which kinds it is known that they gain least: one of them, some, or of all `of` kinds none in particular."""
+    first, names = lowest[0], " and ".join(stratum.words for stratum in lowest)
+    lead = f"{names} gain least"
+    if len(lowest) == of:
+        lead = f"{_SORTS[first.kind]} are not told apart by what they gain; lowest are {first.words}"
+    elif len(lowest) > 1:
+        lead = f"{lead} and are not told apart; lowest are {first.words}"
     return (
-        f"{stratum.words} gain least: accept length {stratum.accept_length.words} against a break-even of "
-        f"{stratum.break_even.words}: {PAYS[stratum.verdict]} there"
+        f"{lead}: accept length {first.accept_length.words} against a break-even of {first.break_even.words}: "
+        f"{PAYS[first.verdict]} there"
     )

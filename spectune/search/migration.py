@@ -19,6 +19,8 @@ from spectune.space import NUM_DRAFT_TOKENS, Candidate, IntegerRange, Parameter,
 
 OUTSIDE = "trials-outside"
 """Folder of launches that a changed space has no place for; moved back, they count again."""
+_WHY = {"engine.parallel": "a launch is as fast as its neighbours let it be"}
+"""Keys of which it is not plain that launches before and after a change do not compare."""
 _HARMLESS = ("schema", "name", "forbid", "targets", "budget", "engine.startup_timeout")
 
 
@@ -66,9 +68,13 @@ def refuse_another(folder: StudyFolder, space: SearchSpace) -> None:
         learning = f", and let it learn with --warm-start {folder.name}" * (before.engine.kind == space.engine.kind)
         raise SpectuneError(
             f"the study {folder.name} was begun with another search space or engine (kept as {folder.resolved_file}), "
-            f"and its launches do not count here: {'; '.join(map(str, found))}; "
+            f"and its launches do not count here: {'; '.join(map(_reasoned, found))}; "
             f"give this one a name of its own with --study NAME{learning}"
         )
+
+
+def _reasoned(change: Change) -> str:
+    return f"{change} ({_WHY[change.key]})" if change.key in _WHY else str(change)
 
 
 def migrate(folder: StudyFolder, space: SearchSpace) -> list[str]:

@@ -1,7 +1,9 @@
+import math
+
 import pytest
 
 from spectune.analysis.estimate import Estimate
-from spectune.analysis.strata import Stratum, worst, worst_in_words
+from spectune.analysis.strata import Stratum, least, worst_in_words
 
 EVEN = Estimate(2.0, 1.9, 2.1)
 
@@ -34,8 +36,21 @@ def test_the_worst_of_each_sort_is_named_with_what_it_means(length, verdict):
     assert words[1].startswith("contexts of 128-255 tokens gain least")
 
 
+def test_kinds_whose_intervals_meet_are_not_told_apart():
+    alike = worst_in_words([kind("code", 2.53), kind("chat", 2.5), kind("prose", 2.51)])
+    assert alike[0].startswith(
+        "the classes of prompts are not told apart by what they gain; lowest are chat prompts: accept length 2.50 ("
+    )
+    some = worst_in_words([kind("code", 3.0), kind("chat", 2.5), kind("prose", 2.51)])
+    assert some[0].startswith(
+        "chat prompts and prose prompts gain least and are not told apart; lowest are chat prompts: accept length 2.50 ("
+    )
+    unknown = Stratum("context", "64-127", "c4", 10, Estimate(2.0, -math.inf, math.inf), EVEN)
+    assert "the lengths of context are not told apart" in worst_in_words([unknown, kind("0-63", 9.0, of="context")])[0]
+
+
 def test_chance_in_few_requests_is_not_called_the_worst():
     found = [kind("code", 3.0), kind("chat", 2.5), kind("poem", 1.01, requests=2)]
-    assert worst(found, "class").name == "chat"
-    assert worst(found[1:], "class") is None
-    assert worst(found, "context") is None
+    assert [one.name for one in least(found, "class")] == ["chat"]
+    assert least(found[1:], "class") == []
+    assert least(found, "context") == []

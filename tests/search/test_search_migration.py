@@ -81,7 +81,7 @@ def test_forbidden_launches_are_set_aside_too(tmp_path: Path) -> None:
     [
         ({"engine__args": {"model-path": "org/model", "device": "cpu"}}, "attention-backend: intel_amx → nothing"),
         ({"workload__levels": [{"concurrency": 4}], "objectives": [], "constraints": []}, "workload.levels: "),
-        ({"engine__parallel": 2}, "engine.parallel: 1 → 2"),
+        ({"engine__parallel": 2}, "engine.parallel: 1 → 2 (a launch is as fast as its neighbours let it be)"),
         ({"search__page-size": [1, 16]}, "search.page-size: nothing → [1, 16]"),
         ({"objectives": [{"maximize": "decode_speed", "level": "c1"}]}, "objectives: "),
     ],

@@ -8,7 +8,7 @@ import pytest
 from search_samples import SPACE, baseline, chain, record, space
 
 from spectune.analysis.estimate import Estimate
-from spectune.analysis.strata import worst
+from spectune.analysis.strata import least
 from spectune.calibration.noise import fit_noise
 from spectune.export import Launch
 from spectune.export.header import Origin, header
@@ -62,8 +62,7 @@ def test_kinds_of_request_are_told_over_all_launches_that_count() -> None:
     answer = break_even_of(records, small())
     kinds = [stratum for stratum in answer.strata if stratum.level == "c1"]
     assert [stratum.name for stratum in kinds] == ["code", "prose", "8-15", "64-127"]
-    prose = worst(kinds, "class")
-    assert prose is not None
+    prose, *_ = least(kinds, "class")
     assert (prose.name, prose.requests) == ("prose", 6)  # three in each launch are too few alone
     assert prose.accept_length.to_json() == pytest.approx([1.75, 1.5, 2.0])
     row = next(r for r in answer.rows if (r.candidate_id, r.level, r.prompt_class) == (
