@@ -82,7 +82,7 @@ def _known(found: Sequence[Stratum], kind: Kind) -> list[Stratum]:
 
 
 def _sentence(lowest: Sequence[Stratum], of: int) -> str:
-    """Say of which kinds it is known that they gain least: one of them, some, or of all `of` kinds none in particular."""
+    """Say which kinds gain least: one, some that are not told apart, or, where that is all of them, none."""
     first, names = lowest[0], " and ".join(stratum.words for stratum in lowest)
     lead = f"{names} gain least"
     if len(lowest) == of:

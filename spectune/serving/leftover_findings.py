@@ -98,7 +98,7 @@ def _segments(segments: Sequence[Segment]) -> Iterator[Finding]:
     yield Finding(
         "shared-memory",
         "warning" if size >= MUCH_BYTES else "info",
-        f"{len(segments)} segments of shared memory ({size / (1 << 20):.1f} MiB) belong to no process seen from here",
+        f"{count(len(segments), 'segment')} of shared memory ({size / (1 << 20):.1f} MiB) of no process seen from here",
         "engines that were killed left them, and they take memory; in a container with --ipc=host, look from the host",
         f"{shlex.quote(sys.executable)} -m spectune.serving.sweep  # removes those that nobody uses by then",
     )

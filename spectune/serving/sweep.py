@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from spectune.counts import count
 from spectune.serving.guard import SHARED_MEMORY
 from spectune.serving.segments import remove_unused, unused_segments
 
@@ -19,4 +20,4 @@ def sweep(folder: Path = SHARED_MEMORY) -> tuple[int, int]:
 
 if __name__ == "__main__":
     number, size = sweep()
-    sys.stdout.write(f"removed {number} segments of shared memory ({size / (1 << 20):.1f} MiB)\n")
+    sys.stdout.write(f"removed {count(number, 'segment')} of shared memory ({size / (1 << 20):.1f} MiB)\n")

@@ -43,7 +43,7 @@ def test_kinds_whose_intervals_meet_are_not_told_apart():
     )
     some = worst_in_words([kind("code", 3.0), kind("chat", 2.5), kind("prose", 2.51)])
     assert some[0].startswith(
-        "chat prompts and prose prompts gain least and are not told apart; lowest are chat prompts: accept length 2.50 ("
+        "chat prompts and prose prompts gain least and are not told apart; lowest are chat prompts: accept length 2.50"
     )
     unknown = Stratum("context", "64-127", "c4", 10, Estimate(2.0, -math.inf, math.inf), EVEN)
     assert "the lengths of context are not told apart" in worst_in_words([unknown, kind("0-63", 9.0, of="context")])[0]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
+from spectune.counts import count
 from spectune.engines.sglang.launch_line.launch_environment import (
     Launch,
     drop_assignments,
@@ -50,8 +51,8 @@ def find_in_text(text: str, *, depth: int = 0) -> Launch:
         first.findings.append(
             Finding(
                 "broken-continuation", "warning",
-                f"{shell.broken_continuations} lines end in a backslash followed by blanks: a shell ends the command "
-                "there; they are read as if they went on",
+                f"blanks follow the backslash at the end of {count(shell.broken_continuations, 'line')}: a shell ends "
+                "the command there; they are read as if they went on",
                 "delete the blanks after the backslash",
             )
         )  # fmt: skip

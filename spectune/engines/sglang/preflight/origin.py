@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from spectune.counts import count
 from spectune.engines.sglang.preflight.check import Check
 from spectune.engines.sglang.preflight.checkpoint import Checkpoint
 from spectune.engines.sglang.preflight.pair import Pair
@@ -86,7 +87,8 @@ def _packed(pair: Pair) -> str | None:
     if not found:
         return None
     name, dtype = next(iter(found.items()))
-    return f"{pair.draft.name}: {len(found)} tensors are packed ({name}: {dtype}), but its config has no quantization"
+    packed = count(len(found), "packed tensor")
+    return f"{pair.draft.name}: {packed} ({name}: {dtype}), but its config has no quantization"
 
 
 # fmt: off
