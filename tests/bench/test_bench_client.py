@@ -124,7 +124,7 @@ def test_generated_text_that_looks_like_counters_is_not_counted():
         ([chunk(1), chunk(200)], "counted 200 tokens, but was asked for at most 64"),
         ([b'data: {"completion_tokens": ' + b"9" * 5000 + b"}\n\n"], "tokens, but was asked for at most 64"),
         ([chunk(10), chunk(20, finish={"type": "stop"}, completion_tokens=40)], "40 tokens, but sent the ids of 20"),
-        ([b'data: {"error": "\\u001b[31mred\\n\\nline"}\n\n'], "the server reported: [31mred line"),
+        ([b'data: {"error": "\\u001b[31mred\\n\\nline"}\n\n'], r"the server reported: \x1b[31mred line"),
     ],
 )
 def test_bad_answers_become_records_with_words(pieces, complaint):
