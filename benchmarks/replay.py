@@ -6,8 +6,9 @@ A table is a CSV file (lines with # are comments) with a column for the batch si
 draft tokens and tok/s; an accept length is used where there is one. Rows that agree in every other text column and the
 batch size are a group, and a study of its own (names of drafters without spaces, in lower case): its candidates are the
 group's rows, its baseline the row without speculation if there is one. Regret after n rows is what the best of the n
-launched gives away against the best of the group; the baseline is not counted among the n. Tables and groups that
-cannot be replayed are listed.
+launched gives away against the best of the group; the baseline is not counted among the n, the opening (the chain
+nearest to 5 steps, the same for every sampler) is. What is drawn at random is drawn anew in every group: --seeds 20
+tells a sampler that draws from its luck. Tables and groups that cannot be replayed are listed.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from benchmarks.worlds.world import measured_level
 from spectune.engines.parts import Illegal, Part
@@ -148,11 +150,17 @@ def space_of(group: Group) -> SearchSpace:
 
 
 def replay(group: Group, sampler: str, seed: int) -> list[float] | None:
-    """Return the regret after each launched row; None where SGLang's rules leave too few rows."""
+    """Return the regret after each launched row; None where SGLang's rules leave too few rows.
+
+    Args:
+        group: What is replayed.
+        sampler: What proposes its rows.
+        seed: Of the draws in all groups; no two groups share theirs.
+    """
     space = space_of(group)
     engine = TableEngine(Interpreter(sys.executable), "0.5.23", space.engine.args, {}, 1, group.batch)
     engine.rows = group.rows.keys()
-    proposer = Proposer(space, engine, sampler=sampler, seed=seed)
+    proposer = Proposer(space, engine, sampler=sampler, seed=crc32(f"{seed} {group.name}".encode()))
     legal = [c for c in proposer.all() if c.speculative]
     if len(legal) < LEAST_ROWS:
         return None

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+import numpy as np
+
 from spectune.calibration.observed import Observed
 from spectune.engines.simulated.acceptance import MOST_LIKELY, accept_length, survival
 from spectune.engines.simulated.profile_schema import AcceptanceTable
@@ -15,6 +17,7 @@ from spectune.engines.simulated.setup import Setup
 from spectune.search.guided.acceptance import AcceptanceModel, Accepted
 from spectune.search.guided.setting import Setting
 
+SURE = np.ones(1)  # κ of the simulated engine: its drafters rank branches as they are
 SMALLEST, LARGEST = 0.02, 5.0  # factors of a prompt class
 NOT_DRAFTING = 0.5  # positions of a study in which nothing drafted
 ROUNDS = 3  # of classes and positions in turns: each is fitted beside the other
@@ -44,9 +47,9 @@ def fit_acceptance(points: Sequence[Observed]) -> AcceptanceFit:
     if not drafting:
         return AcceptanceFit(AcceptanceTable(default=(NOT_DRAFTING,)), trees=False)
     depth = max(one.setup.depth for one in drafting)
-    model = AcceptanceModel.fit((_accepted(one) for one in drafting), depth)
+    model = AcceptanceModel.fit((_accepted(one) for one in drafting), depth, SURE)
     shapes = {name: tuple(map(_bounded, shape)) for name, shape in model.conditionals.items()}
-    breadth = model.breadths[""]
+    breadth = model.branchings[""].breadth
     table = AcceptanceTable(default=tuple(map(_bounded, model.fallback)), drafters=shapes, breadth=breadth)
     for _ in range(ROUNDS):
         table = table.model_copy(update={"by_class": _class_factors(drafting, table)})

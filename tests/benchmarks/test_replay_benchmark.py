@@ -13,6 +13,15 @@ from readme_commands import ROOT
 HEADER = "# where it is from\ntarget_model,batch_size,steps,topk,num_draft_tokens,draft,output_tok_s,accept_length\n"
 LENGTHS = {1: 1.7, 2: 2.2, 3: 2.55, 4: 2.8, 5: 2.95, 6: 3.05, 7: 3.1}
 BREADTH = {1: 1.0, 4: 1.15}
+# Kimi-K2-Instruct on math500 (SpecBundle, sgl-project/SpecForge docs/spec_bundle)
+MEASURED = """\
+m,8,0,0,0,baseline,492.06,1.0000
+m,8,3,1,4,org/eagle3,877.21,3.4681
+m,8,5,1,6,org/eagle3,995.88,4.6102
+m,8,5,3,6,org/eagle3,772.61,3.5278
+m,8,7,1,8,org/eagle3,1022.73,5.3831
+m,8,7,4,8,org/eagle3,649.08,3.1436
+"""
 
 
 def replayed(folder: Path, *options: str) -> dict[str, Any]:
@@ -54,6 +63,12 @@ def test_groups_are_replayed_and_others_listed(tables: Path) -> None:
     assert chains["regret_after"][-1] == grid["regret_after"][-1] == 0.0
     assert found["mean_regret_after_2_of_5"] <= 0.015
     assert found["mean_regret_after_a_third_of_12_or_more"] <= 0.01
+
+
+def test_two_rows_of_five_find_the_best_chain_where_tight_trees_lose(tmp_path: Path) -> None:
+    (tmp_path / "measured.csv").write_text(HEADER + MEASURED, "utf-8")
+    (group,) = replayed(tmp_path)["rows"]
+    assert (group["rows"], group["regret_after"][1]) == (5, 0.0)
 
 
 def test_other_samplers_replay_too(tables: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -9,10 +10,11 @@ from functools import cached_property, partial
 import numpy as np
 import numpy.typing as npt
 
+from spectune.search.guided.branching import CONFIDENCES, USUAL, SeenTree, fitted, table_size
 from spectune.search.guided.drafts import Alike, Drafts
 from spectune.search.guided.mixture import ClassSurvival, blended, cycles
 from spectune.search.guided.setting import Setting
-from spectune.search.guided.trees import chain_lengths, tree_lengths
+from spectune.search.guided.trees import Branching, chain_lengths, tree_lengths
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -20,13 +22,11 @@ Integers = npt.NDArray[np.int64]
 FIRST_GUESS = 0.6  # P(first drafted token right) of a drafter nobody has seen
 PRIOR_VERIFIES = 15.0  # what a guess weighs beside counted verifies
 MOST = 0.995
-BREADTH_GUESS, BREADTH_SPREAD = 0.3, 0.6  # of a logarithm
-BREADTHS = np.exp(np.linspace(np.log(0.03), np.log(1.2), 15))
 UNSEEN_DRAFTER = 0.25  # standard deviation of log τ before a drafter's first launch
 BEYOND = 0.3  # part of what positions never tried add to τ that may be wrong
 TREES, TREES_OF_DRAFTER, TREES_OF_TOPK = 0.4, 0.25, 0.2  # part of a tree's gain that may be wrong
 SEEN_VERIFIES = 30.0  # that reached a position, for it to count as tried
-TREE_ERROR = 0.03  # relative: how far the law of breadth is trusted
+RANKING = 0.7  # part of what a drafter's own ranking costs its trees that may be wrong
 
 
 @dataclass(frozen=True)
@@ -50,30 +50,31 @@ class Accepted:
 
 @dataclass(frozen=True)
 class AcceptanceModel:
-    """Chains by the drafter's own positions, trees by one law of breadth per drafter.
+    """Chains by the drafter's own positions, trees by one law per drafter.
 
     Attributes:
         conditionals: Drafter → a_i = P(i-th drafted token right | all before it right), to the depth wanted, over all
             cycles.
-        breadths: Drafter → β.
+        branchings: Drafter → β and κ.
         fallback: a_i of a drafter without any launch.
         tried: Drafter → deepest position that was tried often.
         by_class: Drafter → share and a_i of each prompt class, where they are told apart.
     """
 
     conditionals: Mapping[str, tuple[float, ...]]
-    breadths: Mapping[str, float]
+    branchings: Mapping[str, Branching]
     fallback: tuple[float, ...]
     tried: Mapping[str, int]
     by_class: Mapping[str, tuple[tuple[float, tuple[float, ...]], ...]] = field(default_factory=dict)
 
     @classmethod
-    def fit(cls, observed: Iterable[Accepted], depth: int) -> AcceptanceModel:
+    def fit(cls, observed: Iterable[Accepted], depth: int, confidences: Floats = CONFIDENCES) -> AcceptanceModel:
         """Fit all drafters.
 
         Args:
             observed: Speculating launches, level by level.
             depth: Deepest position that will be asked for.
+            confidences: Values of κ to choose from.
         """
         by_drafter: dict[str, list[Accepted]] = {}
         for item in observed:
@@ -82,15 +83,12 @@ class AcceptanceModel:
         guess = (FIRST_GUESS,)
         conditionals = {name: _conditionals(items, guess, depth) for name, items in by_drafter.items()}
         fallback = _mean_shape(list(conditionals.values()), depth)
-        shared = _breadth(
-            [(conditionals[name], item) for name, items in by_drafter.items() for item in items], BREADTH_GUESS
-        )
-        breadths = {
-            name: _breadth([(conditionals[name], item) for item in items], shared) for name, items in by_drafter.items()
-        }
+        trees = {name: _trees(conditionals[name], items) for name, items in by_drafter.items()}
+        shared = fitted(itertools.chain.from_iterable(trees.values()), USUAL, confidences)
+        branchings = {name: fitted(seen, shared, confidences) for name, seen in trees.items()}
         tried = {name: max(_tried(item) for item in items) for name, items in by_drafter.items()}
         by_class = {name: found for name, items in by_drafter.items() if (found := _by_class(items, guess, depth))}
-        return cls(conditionals, {**breadths, "": shared}, fallback, tried, by_class)
+        return cls(conditionals, {**branchings, "": shared}, fallback, tried, by_class)
 
     @cached_property
     def _chains(self) -> Mapping[str, Floats]:
@@ -110,16 +108,14 @@ class AcceptanceModel:
             if alike.topk == 1:
                 found[alike.at] = self._chains[name][self._deepest(name, alike)]
             else:
-                size, breadth = _table_size(int(alike.tokens.max())), self.breadths[name]
-                table = self._mixed(name, partial(tree_lengths, topk=alike.topk, breadth=breadth, most_tokens=size))
-                found[alike.at] = table[self._deepest(name, alike), alike.tokens]
+                found[alike.at] = self._trees(name, alike, self.branchings[name])
         return found
 
     def features(self, drafts: Drafts, lengths: Floats, among: Drafts) -> Floats:
         """Return what may be wrong with each log accept length, in independent parts, shape (drafts, parts).
 
         The parts: each drafter as long as it is unseen, and its positions beyond those tried; what trees add, whatever
-        they are, for each drafter, and for each K.
+        they are, for each drafter, and for each K; and what each drafter's ranking takes from its trees.
 
         Args:
             drafts: Ways to draft.
@@ -127,20 +123,35 @@ class AcceptanceModel:
             among: Ways whose drafters and K are told apart; others have the common part alone.
         """
         drafters, widths = among.drafters, among.widths
-        found = np.zeros((drafts.count, 1 + 2 * len(drafters) + len(widths)))
+        common, own, added, lost, wide = np.split(
+            np.zeros((drafts.count, 1 + 3 * len(drafters) + len(widths))),
+            np.cumsum([1, *[len(drafters)] * 3]),
+            axis=1,
+        )
         for alike in drafts.groups:
             name = self._known(alike.drafter)
             chain, deepest, length = self._chains[name], self._deepest(name, alike), lengths[alike.at]
-            gain = (length - chain[np.minimum(deepest, alike.tokens - 1)]) / length if alike.topk > 1 else 0.0
-            found[alike.at, 0] = TREES * gain
+            gain = loss = np.zeros(len(length))
+            if alike.topk > 1:
+                best = self._trees(name, alike, replace(self.branchings[name], confidence=1.0))
+                gain = (best - chain[np.minimum(deepest, alike.tokens - 1)]) / length
+                loss = (best - length) / length
+            common[alike.at, 0] = TREES * gain
             if alike.drafter in drafters:
-                own = 1 + drafters.index(alike.drafter)
+                at = drafters.index(alike.drafter)
                 beyond = BEYOND * (chain[deepest] - chain[np.minimum(deepest, self.tried.get(name, 0))]) / length
-                found[alike.at, own] = beyond if name else UNSEEN_DRAFTER
-                found[alike.at, own + len(drafters)] = TREES_OF_DRAFTER * gain
+                own[alike.at, at] = beyond if name else UNSEEN_DRAFTER
+                added[alike.at, at] = TREES_OF_DRAFTER * gain
+                lost[alike.at, at] = RANKING * loss
             if alike.topk in widths:
-                found[alike.at, 1 + 2 * len(drafters) + widths.index(alike.topk)] = TREES_OF_TOPK * gain
-        return found
+                wide[alike.at, widths.index(alike.topk)] = TREES_OF_TOPK * gain
+        return np.hstack([common, own, added, lost, wide])
+
+    def _trees(self, name: str, alike: Alike, branching: Branching) -> Floats:
+        """Return the accept lengths of trees that share drafter and K."""
+        size = table_size(int(alike.tokens.max()))
+        table = self._mixed(name, partial(tree_lengths, topk=alike.topk, branching=branching, most_tokens=size))
+        return table[self._deepest(name, alike), alike.tokens]
 
     def _known(self, drafter: str) -> str:
         return drafter if drafter in self.conditionals else ""
@@ -164,10 +175,6 @@ def even_survival(length: float, depth: int) -> tuple[float, ...]:
 def _tried(item: Accepted) -> int:
     reached = [item.verifies, *(item.verifies * share for share in item.survival)]
     return min(item.setting.depth, sum(count >= SEEN_VERIFIES for count in reached[:-1]))
-
-
-def _table_size(tokens: int) -> int:
-    return -(-tokens // 64) * 64  # one table serves all sizes up to the next 64
 
 
 def _conditionals(items: Sequence[Accepted], guess: Sequence[float], depth: int) -> tuple[float, ...]:
@@ -205,34 +212,12 @@ def _by_class(
     return tuple((shares[name], _conditionals(found, guess, depth)) for name, found in own.items())
 
 
+def _trees(conditionals: tuple[float, ...], items: Iterable[Accepted]) -> list[SeenTree]:
+    trees = [item for item in items if item.setting.topk > 1]
+    return [SeenTree(conditionals, t.setting.depth, t.setting.topk, t.setting.tokens, t.length) for t in trees]
+
+
 def _mean_shape(shapes: Sequence[tuple[float, ...]], depth: int) -> tuple[float, ...]:
     if not shapes:
         return (FIRST_GUESS,) * depth
     return tuple(float(value) for value in np.mean(np.array(shapes), axis=0))
-
-
-def _breadth(observed: Sequence[tuple[tuple[float, ...], Accepted]], guess: float) -> float:
-    """Return the β under which the trees seen are most likely, a guess beside them."""
-    alike: dict[tuple[tuple[float, ...], int], list[Accepted]] = {}
-    for chain, item in observed:
-        if item.setting.topk > 1:
-            alike.setdefault((chain, item.setting.topk), []).append(item)
-    if not alike:
-        return guess
-    losses = ((np.log(BREADTHS) - np.log(guess)) / BREADTH_SPREAD) ** 2
-    for (chain, topk), items in alike.items():
-        depths = np.minimum([item.setting.depth for item in items], len(chain))
-        tokens, lengths = np.array([item.setting.tokens for item in items]), np.array([item.length for item in items])
-        for index, breadth in enumerate(BREADTHS):
-            expected = tree_lengths(chain, topk, float(breadth), _table_size(int(tokens.max())))[depths, tokens]
-            losses[index] += np.square(np.log(expected / lengths) / TREE_ERROR).sum()
-    return float(np.exp(_vertex(np.log(BREADTHS), losses)))
-
-
-def _vertex(at: Floats, losses: Floats) -> float:
-    """Return where a parabola through the least of equally spaced losses and its neighbours is least."""
-    best = int(np.argmin(losses))
-    if best in {0, len(at) - 1}:
-        return float(at[best])
-    left, middle, right = losses[best - 1 : best + 2]
-    return float(at[best] + 0.5 * (left - right) / (left - 2 * middle + right) * (at[1] - at[0]))

@@ -1,8 +1,9 @@
-"""Draft trees: how much breadth adds to a chain, by the law of MEASUREMENT.md (theory)."""
+"""Draft trees: how much breadth adds to a chain, by the law of MEASUREMENT.md (theory), as the drafter ranks it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -11,31 +12,51 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 
 
-@lru_cache(maxsize=2048)
-def tree_lengths(conditionals: tuple[float, ...], topk: int, breadth: float, most_tokens: int) -> Floats:
-    """Return τ of every tree of one drafter and breadth.
+@dataclass(frozen=True)
+class Branching:
+    """What the trees of a drafter are like.
 
-    m branches at a depth are right together with 1 − (1 − a)^(m^β); the K best nodes of a depth are expanded, and the
-    N − 1 nodes with the largest path product are verified (EAGLE-2, arXiv 2406.16858).
+    Attributes:
+        breadth: β, which says how much more often one of several branches is right than the first alone.
+        confidence: κ, how sure the drafter is of its ranking: 1 where it knows every chance, less where all branches
+            look more alike to it than they are.
+    """
+
+    breadth: float
+    confidence: float = 1.0
+
+
+@lru_cache(maxsize=4096)
+def tree_lengths(conditionals: tuple[float, ...], topk: int, branching: Branching, most_tokens: int) -> Floats:
+    """Return τ of every tree of one drafter.
+
+    m branches at a depth are right together with 1 − (1 − a)^(m^β). Which nodes are drafted and verified is up to the
+    drafter's own probabilities: the K best nodes of a depth are expanded, and the N − 1 nodes with the largest path
+    product are kept (EAGLE-2, arXiv 2406.16858). A drafter is trained on what its target might say, but is right where
+    it says what the target says most likely; so it is less sure than right. Its probabilities are the true ones to the
+    power κ, made to add up to 1 with all that is beyond the K branches. Then siblings drive out the end of the chain,
+    and a tree of about S + 1 tokens is shorter than the chain, the more so the better the chain is.
 
     Args:
         conditionals: a_i of a chain, one per depth.
         topk: K.
-        breadth: β.
+        branching: β and κ.
         most_tokens: Largest N.
 
     Returns:
         Shape (depth + 1, most_tokens + 1): τ at [S, N]; N below 1 and S of 0 give 1.
     """
     lengths = np.ones((len(conditionals) + 1, most_tokens + 1))
-    products: list[Floats] = []
-    parents: Floats = np.ones(1, np.float64)
+    nodes, ranks = np.zeros(0), np.zeros(0)
+    parents, parent_ranks = np.ones(1), np.ones(1)
     for depth, probability in enumerate(conditionals, start=1):
-        nodes: Floats = np.outer(parents, _ranked(probability, topk, breadth)).ravel()
-        products.append(nodes)
-        parents = np.sort(nodes)[::-1][:topk]
-        kept = np.sort(np.concatenate(products))[::-1][: most_tokens - 1]
-        grown = 1.0 + np.cumsum(kept)
+        right, seeming = _children(probability, topk, branching)
+        products, product_ranks = np.outer(parents, right).ravel(), np.outer(parent_ranks, seeming).ravel()
+        expanded = np.argsort(-product_ranks, kind="stable")[:topk]
+        parents, parent_ranks = products[expanded], product_ranks[expanded]
+        nodes, ranks = np.concatenate([nodes, products]), np.concatenate([ranks, product_ranks])
+        kept = np.argsort(-ranks, kind="stable")[: most_tokens - 1]
+        grown = 1.0 + np.cumsum(nodes[kept])
         lengths[depth, 2 : 2 + len(grown)] = grown
         lengths[depth, 2 + len(grown) :] = grown[-1]
     return lengths
@@ -46,8 +67,9 @@ def chain_lengths(conditionals: Sequence[float]) -> Floats:
     return np.concatenate([[1.0], 1.0 + np.cumsum(np.cumprod(conditionals))])
 
 
-def _ranked(probability: float, topk: int, breadth: float) -> Floats:
-    """Return P(the r-th ranked child is the right one), r = 1 … `topk`."""
-    missed = np.power(1.0 - probability, np.arange(topk + 1, dtype=np.float64) ** breadth)
-    children: Floats = missed[:-1] - missed[1:]
-    return children
+def _children(probability: float, topk: int, branching: Branching) -> tuple[Floats, Floats]:
+    """Return P(the r-th ranked child is the right one), r = 1 … `topk`, and what the drafter takes it for."""
+    missed = np.power(1.0 - probability, np.arange(topk + 1, dtype=np.float64) ** branching.breadth)
+    right: Floats = missed[:-1] - missed[1:]
+    tempered = right**branching.confidence
+    return right, tempered / (tempered.sum() + missed[-1] ** branching.confidence)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from spectune.analysis.diagnosis.running import STEPWISE
 from spectune.search.guided.acceptance import AcceptanceModel
 from spectune.search.guided.setting import Setting
-from spectune.search.guided.trees import chain_lengths, tree_lengths
+from spectune.search.guided.trees import Branching, chain_lengths, tree_lengths
 from spectune.space import EAGLE_TOPK, NUM_DRAFT_TOKENS, NUM_STEPS, Candidate, SearchSpace
 
 Floats = npt.NDArray[np.float64]
@@ -27,12 +27,12 @@ class Shapes:
     Attributes:
         settings: One for each, the candidate's own first.
         conditionals: a_i of the drafter as it is.
-        breadth: β of its trees.
+        branching: β and κ of its trees.
     """
 
     settings: tuple[Setting, ...]
     conditionals: tuple[float, ...]
-    breadth: float
+    branching: Branching
 
     @classmethod
     def of(cls, candidate: Candidate, own: Setting, space: SearchSpace, acceptance: AcceptanceModel) -> Shapes:
@@ -47,7 +47,7 @@ class Shapes:
         name = own.drafter if own.drafter in acceptance.conditionals else ""
         shape = acceptance.conditionals.get(name or "", acceptance.fallback)
         others = _others(candidate, own, space) if candidate.algorithm in STEPWISE else []
-        return cls((own, *others), shape, acceptance.breadths[name or ""])
+        return cls((own, *others), shape, acceptance.branchings[name or ""])
 
     def lengths(self, log_odds: float = 0.0) -> Floats:
         """Return the accept length of each way with a drafter whose odds of being right are changed at every position.
@@ -62,7 +62,7 @@ class Shapes:
 
     def odds_for(self, accept_length: float) -> float:
         """Return the change of odds at which the candidate's own way has this accept length, by bisection."""
-        own = Shapes(self.settings[:1], self.conditionals, self.breadth)
+        own = Shapes(self.settings[:1], self.conditionals, self.branching)
         low, high = WORST, BEST
         for _ in range(50):
             middle = (low + high) / 2.0
@@ -77,7 +77,7 @@ class Shapes:
     def _length(self, setting: Setting, shape: tuple[float, ...], chain: Floats, most: int) -> float:
         if setting.topk == 1:
             return float(chain[min(setting.depth, len(chain) - 1)])
-        table = tree_lengths(shape, setting.topk, self.breadth, most)
+        table = tree_lengths(shape, setting.topk, self.branching, most)
         return float(table[min(setting.depth, len(shape)), setting.tokens])
 
 

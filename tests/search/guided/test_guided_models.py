@@ -25,7 +25,7 @@ from spectune.search.guided.mixture import ClassSurvival, cycles
 from spectune.search.guided.residual import FITTED, Residual
 from spectune.search.guided.setting import Setting
 from spectune.search.guided.table import CandidateTable
-from spectune.search.guided.trees import chain_lengths, tree_lengths
+from spectune.search.guided.trees import chain_lengths
 from spectune.search.proposals import Proposer
 from spectune.space import Parameter
 
@@ -37,16 +37,6 @@ def setting(steps: int, topk: int = 1, tokens: int | None = None, drafter: str |
     if drafter is None:
         return Setting(None, 0, 1, 1, (1, 2, 4, 8), 64)
     return Setting(drafter, steps, topk, tokens or steps + 1, (1, 2, 4, 8), 64)
-
-
-@given(shapes, st.sampled_from([2, 4, 8]), st.floats(0.05, 1.0))
-def test_trees_grow_with_steps_and_tokens_and_are_bounded(chain: tuple[float, ...], topk: int, breadth: float) -> None:
-    lengths = tree_lengths(chain, topk, breadth, 24)
-    assert (np.diff(lengths[1:, 2:], axis=1) >= -1e-12).all()
-    assert (np.diff(lengths[:, 2:], axis=0) >= -1e-9).all()
-    for steps in range(1, len(chain) + 1):
-        assert (lengths[steps] <= steps + 1 + 1e-9).all()
-        assert lengths[steps, -1] >= chain_lengths(chain)[min(steps, 1)] - 1e-9
 
 
 @settings(deadline=None)

@@ -1,0 +1,123 @@
+"""The law of trees: what it must hold whatever the drafter, and what measured trees say of it."""
+
+from __future__ import annotations
+
+import math
+import statistics
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spectune.search.guided.acceptance import AcceptanceModel, Accepted, even_survival
+from spectune.search.guided.branching import USUAL, SeenTree, fitted
+from spectune.search.guided.drafts import Drafts
+from spectune.search.guided.setting import Setting
+from spectune.search.guided.trees import Branching, chain_lengths, tree_lengths
+
+probabilities = st.floats(0.02, 0.98)
+shapes = st.lists(probabilities, min_size=1, max_size=6).map(tuple)
+breadths, confidences, widths = st.floats(0.05, 1.0), st.floats(0.1, 1.0), st.sampled_from([2, 4, 8])
+
+# Accept lengths of 3/1/4, 5/1/6, 7/1/8, 5/3/6 and 7/4/8 (SpecBundle, sgl-project/SpecForge docs/spec_bundle, batch 8).
+MEASURED = {
+    "Kimi-K2 gsm8k": (3.2714, 4.1204, 4.6553, 3.5748, 3.4420),
+    "Kimi-K2 math500": (3.4681, 4.6102, 5.3831, 3.5278, 3.1436),
+    "Qwen3-30B gpqa": (2.5958, 3.0078, 3.2165, 2.6947, 2.9175),
+    "Llama-3.3-70B gpqa": (2.0451, 2.1688, 2.1850, 2.2263, 2.3146),
+    "Qwen3-Next-80B gsm8k": (3.1339, 3.9038, 4.3456, 4.0227, 4.6076),
+}
+TREES = ((5, 3, 6), (7, 4, 8))
+
+
+@given(shapes, widths, breadths)
+def test_trees_grow_with_steps_and_tokens_and_are_bounded(chain: tuple[float, ...], topk: int, breadth: float) -> None:
+    lengths = tree_lengths(chain, topk, Branching(breadth), 24)
+    assert (np.diff(lengths[1:, 2:], axis=1) >= -1e-12).all()
+    assert (np.diff(lengths[:, 2:], axis=0) >= -1e-9).all()
+    for steps in range(1, len(chain) + 1):
+        assert (lengths[steps] <= steps + 1 + 1e-9).all()
+        assert lengths[steps, -1] >= chain_lengths(chain)[min(steps, 1)] - 1e-9
+
+
+@given(shapes, widths, breadths, confidences)
+def test_an_unsure_drafter_keeps_no_better_nodes(
+    chain: tuple[float, ...], topk: int, breadth: float, confidence: float
+) -> None:
+    sure, unsure = (tree_lengths(chain, topk, Branching(breadth, k), 24) for k in (1.0, confidence))
+    assert (unsure <= sure + 1e-9).all()
+    assert (np.diff(unsure[1:, 2:], axis=1) >= -1e-12).all(), "more tokens never accept less"
+
+
+def test_a_sure_drafter_keeps_the_chain_and_an_unsure_one_siblings() -> None:
+    chain = (0.8,) * 5
+    sure, unsure = (tree_lengths(chain, 3, Branching(0.3, k), 6)[5, 6] for k in (1.0, 0.4))
+    assert sure == pytest.approx(chain_lengths(chain)[5])
+    assert unsure < 0.9 * sure
+
+
+def chain_of(short: float, middle: float, long: float) -> tuple[float, ...]:
+    """Return a_1 … a_7 that give the chains of 3, 5 and 7 steps their lengths, alike between them."""
+    found, survived = [], 1.0
+    for positions, gained in ((3, short - 1.0), (2, middle - short), (2, long - middle)):
+        low, high = 0.0, 1.0
+        for _ in range(40):
+            a = (low + high) / 2.0
+            enough = survived * sum(a**i for i in range(1, positions + 1)) >= gained
+            low, high = (low, a) if enough else (a, high)
+        found += [low] * positions
+        survived *= low**positions
+    return tuple(found)
+
+
+def misses(branching: Branching, name: str) -> list[float]:
+    chain, trees = chain_of(*MEASURED[name][:3]), MEASURED[name][3:]
+    return [
+        math.log(float(tree_lengths(chain, k, branching, 64)[s, n]) / length)
+        for (s, k, n), length in zip(TREES, trees, strict=True)
+    ]
+
+
+def test_the_usual_ranking_tells_measured_trees_better_than_a_perfect_one() -> None:
+    usual, perfect = (
+        math.sqrt(statistics.fmean(miss**2 for name in MEASURED for miss in misses(b, name)))
+        for b in (USUAL, Branching(USUAL.breadth))
+    )
+    assert usual < 0.8 * perfect, "though one of the five, Qwen3-Next's, ranks as well as it drafts"
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_both_measured_trees_of_a_drafter_are_told_by_one_breadth_and_confidence(name: str) -> None:
+    chain, lengths = chain_of(*MEASURED[name][:3]), MEASURED[name][3:]
+    seen = [SeenTree(chain, s, k, n, length) for (s, k, n), length in zip(TREES, lengths, strict=True)]
+    assert max(map(abs, misses(fitted(seen, USUAL), name))) < 0.13
+
+
+def test_what_was_launched_tells_breadth_and_confidence() -> None:
+    chain, truth = (0.85, 0.8, 0.75, 0.7, 0.7, 0.65), Branching(0.45, 0.4)
+    shapes = [(s, k, n) for k in (2, 4, 8) for s in (2, 4, 6) for n in (s + 1, 2 * s + 2, 4 * s)]
+    seen = [SeenTree(chain, s, k, n, float(tree_lengths(chain, k, truth, 64)[s, n])) for s, k, n in shapes]
+    found = fitted(seen, USUAL)
+    assert found.breadth == pytest.approx(truth.breadth, rel=0.15)
+    assert found.confidence == pytest.approx(truth.confidence, rel=0.15)
+    assert fitted([], USUAL) == USUAL
+
+
+def test_a_tight_tree_is_doubted_until_one_was_launched() -> None:
+    def launched(topk: int, length: float) -> Accepted:
+        setting = Setting("EAGLE3 d", 5, topk, 6, (1, 2, 4, 8), 64)
+        return Accepted(setting, even_survival(length, 5), length, 5000.0)
+
+    chain, tree = launched(1, 4.0), launched(3, 4.0)
+    drafts = Drafts.of([chain.setting, tree.setting])
+    doubts = []
+    for seen in ([chain], [chain, tree]):
+        model = AcceptanceModel.fit(seen, 5)
+        lengths = model.lengths(drafts)
+        features = model.features(drafts, lengths, drafts)
+        assert np.linalg.norm(features[0]) == pytest.approx(0.0), "the chain itself was tried"
+        doubts.append(float(np.linalg.norm(features[1])))
+        assert lengths[1] <= lengths[0] + 1e-9
+    assert doubts[1] < 0.5 * doubts[0]
+    assert doubts[0] > 0.05
