@@ -1,14 +1,15 @@
 """Replays measured tables as the engine: how much is lost by launching only some of their rows.
 
-python -m benchmarks.replay --tables DIR [--sampler guided] [--json]
+python -m benchmarks.replay --tables DIR [--sampler guided] [--seeds 5] [--json]
 
 A table is a CSV file (lines with # are comments) with a column for the batch size or concurrency, for steps, top-k,
 draft tokens and tok/s; an accept length is used where there is one. Rows that agree in every other text column and the
 batch size are a group, and a study of its own (names of drafters without spaces, in lower case): its candidates are the
 group's rows, its baseline the row without speculation if there is one. Regret after n rows is what the best of the n
 launched gives away against the best of the group; the baseline is not counted among the n, the opening (the chain
-nearest to 5 steps, the same for every sampler) is. What is drawn at random is drawn anew in every group: --seeds 20
-tells a sampler that draws from its luck. Tables and groups that cannot be replayed are listed.
+nearest to 5 steps, the same for every sampler) is. Regrets are means over seeds, and no two groups share their draws:
+with one seed for all, what a sampler draws second is the same row everywhere, and luck. Tables and groups that cannot
+be replayed are listed.
 """
 
 from __future__ import annotations
@@ -219,7 +220,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", type=Path, required=True, metavar="DIR")
     parser.add_argument("--sampler", default=GUIDED, choices=SAMPLERS)
-    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     if not options.tables.is_dir():
