@@ -19,7 +19,17 @@ from spectune.export import (
     outdated_files,
 )
 from spectune.report import write_report
-from spectune.search import Stop, StudyFolder, Summary, TrialRecord, WarmStart, picked, summarise, weigh
+from spectune.search import (
+    Stop,
+    StudyFolder,
+    Summary,
+    TrialRecord,
+    WarmStart,
+    picked,
+    shared_study,
+    summarise,
+    weigh,
+)
 from spectune.search.picks import Need
 from spectune.search.sentence import UNCONFIRMED
 from spectune.space import SearchSpace
@@ -79,6 +89,7 @@ def deliver(
     summary = summarise(
         records, space, stop,
         name=folder.name, engine=str(environment.get("engine", "an unknown engine")), warm_start=WarmStart.of(folder),
+        shared=shared_study(folder),
     )  # fmt: skip
     files.write_json(folder.summary_file, summary)
     path = report_file or REPORTS / f"{folder.name}.html"

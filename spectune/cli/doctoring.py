@@ -10,8 +10,14 @@ from typing import Any
 
 from spectune.cli.doctor_table import print_checkup
 from spectune.cli.terminal import print_json, told_when_slow
-from spectune.engines import cpu_reference
-from spectune.engines.open import load_checked_space, missing_models, open_engine, queueing, unwise_variables
+from spectune.engines.open import (
+    load_checked_space,
+    missing_models,
+    open_engine,
+    queueing,
+    to_install,
+    unwise_variables,
+)
 from spectune.engines.preflight import preflight_of
 from spectune.engines.protocol import EngineSoftware
 from spectune.engines.sglang.adapter import SGLangEngine
@@ -141,8 +147,7 @@ def _folder() -> tuple[Path, list[Finding]]:
 
 
 def _space_findings(space: SearchSpace, engine: SGLangEngine) -> list[Finding]:
-    runtime = space.engine.runtime
-    if runtime is not None and cpu_reference.find(runtime) is None:
+    if (runtime := to_install(space)) is not None:
         seen, install = f"the runtime {runtime} is not installed", f"spectune engine install {runtime}"
         return [Finding("runtime-missing", "info", seen, "the first search installs it, which takes minutes", install)]
     ends = "the search ends before its first launch"

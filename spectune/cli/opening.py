@@ -89,7 +89,7 @@ def _named_wrongly(space: SearchSpace, *, launching: bool) -> Iterator[Problem]:
         written = parse_document(space.text, space.path)
         yield written.problem(place, str(error)) if place in written.key_lines else Problem(str(error))
     else:
-        if launching and space.engine.runtime is None:  # a runtime is installed first, with its models
+        if launching:
             yield from lacking(space, engine)
 
 

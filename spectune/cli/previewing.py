@@ -10,7 +10,7 @@ from spectune.cli.opening import Asked
 from spectune.cli.terminal import OUT, busy, print_json
 from spectune.counts import count
 from spectune.engines.notes import notes_on, unseen_models
-from spectune.engines.open import lacking, open_engine
+from spectune.engines.open import lacking, open_engine, to_install
 from spectune.engines.preflight import drafter_notes
 from spectune.engines.sglang.arguments import to_argv
 from spectune.engines.sglang.rules import BY_NAME
@@ -58,6 +58,7 @@ def preview(asked: Asked, *, as_json: bool) -> int:
         *dict.fromkeys(note for c in first for note in engine.notes(c)),
     ]
     missing = [str(problem) for problem in lacking(space, engine)]
+    runtime = to_install(space)
     if as_json:
         print_json(
             {
@@ -83,9 +84,12 @@ def preview(asked: Asked, *, as_json: bool) -> int:
                 "added": added,
                 "notes": notes,
                 "missing": missing,
+                "installs_first": runtime,
             }
         )
         return DONE
+    if runtime is not None:
+        _say(f"not installed yet: the runtime {runtime}; the search installs it first, which takes minutes")
     if missing:
         _say("to launch any of this, this machine lacks:")
         for problem in missing:

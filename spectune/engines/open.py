@@ -101,11 +101,22 @@ def _refuse_open_loops(space: SearchSpace) -> None:
 
 
 def lacking(space: SearchSpace, engine: SGLangEngine) -> list[Problem]:
-    """Return what this machine lacks for launching a space, with its lines: the engine, GPUs, folders of models."""
+    """Return what this machine lacks for launching a space, with its lines: the engine, GPUs, folders of models.
+
+    A runtime that is not installed lacks nothing: the search installs it first, with its models.
+    """
+    if to_install(space) is not None:
+        return []
     document = parse_document(space.text, space.path)
     place = ("engine", "gpus" if engine.simulated else "python")
     lacks = [document.problem(place, problem.message) for problem in engine.missing()]
     return [*lacks, *missing_models(space, engine)]
+
+
+def to_install(space: SearchSpace) -> str | None:
+    """Return the runtime that a search of a space would install before its first launch; None where there is none."""
+    runtime = space.engine.runtime
+    return None if runtime is None or cpu_reference.find(runtime) is not None else runtime
 
 
 def missing_models(space: SearchSpace, engine: SGLangEngine) -> Iterator[Problem]:

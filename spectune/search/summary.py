@@ -21,7 +21,7 @@ from spectune.search.records import Seconds, Status, TrialRecord
 from spectune.search.sentence import jump_words, label, seen_in_search, sentence, steadiness, words
 from spectune.search.steps import SCHEMA, Role
 from spectune.search.timeline import Timeline, causes
-from spectune.search.undecided import remedy
+from spectune.search.undecided import command_of, remedy
 from spectune.search.warm_start import WarmStart
 from spectune.space import Candidate, SearchSpace
 
@@ -37,6 +37,7 @@ def summarise(
     name: str,
     engine: str,
     warm_start: WarmStart | None = None,
+    shared: str | None = None,
 ) -> Summary:
     """Return the content of `summary.json`.
 
@@ -47,6 +48,7 @@ def summarise(
         name: The study.
         engine: Title of the engine.
         warm_start: What the study began with.
+        shared: Name of the study that workers share, where this is a copy of it.
     """
     from spectune.search.guided.effects import effects
 
@@ -56,7 +58,7 @@ def summarise(
     best = _representative(evidence.records, evidence.recommended)
     beside = blamed(records, evidence)
     effect = evidence.verdict.overall.detectable_effect
-    open_ = remedy(records, evidence, space, name)
+    open_ = remedy(records, evidence, space, command_of(space, name, shared))
     question = in_question(evidence, found, space)
     told = sentence(evidence, space)
     return {

@@ -24,7 +24,7 @@ from spectune.search.folder import StudyFolder
 from spectune.search.outcome import Evidence, weigh
 from spectune.search.records import TrialRecord
 from spectune.search.steps import Role
-from spectune.space import SearchSpace, shipped_folder
+from spectune.space import SearchSpace, parse_document, shipped_folder
 
 
 def missing_pairs(evidence: Evidence) -> int | None:
@@ -87,14 +87,14 @@ class Remedy:
         return {"pairs": self.pairs, "trials": self.trials, "hours": self.hours, "words": self.words}
 
 
-def remedy(records: Sequence[TrialRecord], evidence: Evidence, space: SearchSpace, name: str) -> Remedy | None:
+def remedy(records: Sequence[TrialRecord], evidence: Evidence, space: SearchSpace, command: str) -> Remedy | None:
     """Return what would decide, None where nothing is open.
 
     Args:
         records: All launches of the study.
         evidence: What they say.
         space: Its search space.
-        name: The study.
+        command: What makes the study go on, see `command_of`.
     """
     missing, best = missing_pairs(evidence), evidence.verdict.overall.best
     if missing == 0 or best is None:
@@ -112,7 +112,7 @@ def remedy(records: Sequence[TrialRecord], evidence: Evidence, space: SearchSpac
     trials, hours = _budget(records, missing), 2 * missing * pace_s(records) / HOUR_S
     time = f"{hours:.1f} hours" if hours >= 1.0 else f"{max(1.0, 60.0 * hours):.0f} min"
     more = f"{count(missing, 'more pair')} ({2 * missing} launches, about {time})"
-    told = f"{seen}; {more} would decide it with a chance of {LIKELY:.0%}: {_command(space, name, trials)}"
+    told = f"{seen}; {more} would decide it with a chance of {LIKELY:.0%}: {command} --trials {trials}"
     return Remedy(missing, trials, hours, told)
 
 
@@ -127,15 +127,32 @@ def _budget(records: Sequence[TrialRecord], pairs: int) -> int:
     return next(n for n in itertools.count(len(records) + 2 * pairs) if begun or kept_of(n) >= 2 * pairs)
 
 
-def _command(space: SearchSpace, name: str, trials: int) -> str:
-    """Return what makes a study go on, as far as that is known: not where a study's own copy of the space is read."""
+def command_of(space: SearchSpace, name: str, shared: str | None = None) -> str:
+    """Return what makes a study go on, as far as that is known: to be followed by an option.
+
+    Neither is known where a study's own copy of the space is read, nor of a shared study: the URL of its database may
+    hold a password, and who makes the launches is an option too.
+
+    Args:
+        space: Of the study.
+        name: The study.
+        shared: Name of the study that workers share, where this is a copy of it.
+    """
+    if shared is not None:
+        return f"the search command of the shared study {shared}, with its --storage and --executor if any, and with"
     if space.path.name == StudyFolder(space.path.parent).space_file.name and space.path.parent.name == name:
-        return f"the search command of study {name}, with --trials {trials}"
+        return f"the search command of study {name}, with"
     shipped = space.path.parent == shipped_folder()
     words = ["spectune", "search", space.path.stem if shipped else str(space.path)]
     words += ["--study", name] if name != space.name else []
-    engine = space.engine
-    if engine.kind == "simulated":
-        words += ["--engine", "simulated", *(["--profile", engine.profile] if engine.profile else [])]
-        words += ["--virtual"] if engine.virtual else []
-    return shlex.join([*words, "--trials", str(trials)])
+    return shlex.join([*words, *_simulation(space)])
+
+
+def _simulation(space: SearchSpace) -> list[str]:
+    """Return the options that make a simulated space of what its file says; none where the file says all of it."""
+    engine, written = space.engine, parse_document(space.text, space.path).data.get("engine") or {}
+    if engine.kind != "simulated":
+        return []
+    options = [] if written.get("kind") == "simulated" else ["--engine", "simulated"]
+    options += ["--profile", engine.profile] if engine.profile not in (None, written.get("profile")) else []
+    return [*options, *(["--virtual"] if engine.virtual and not written.get("virtual") else [])]

@@ -149,3 +149,12 @@ def test_speculation_that_cannot_sample_is_told_beforehand(
     )
     notes = previewed(str(file), capsys)["notes"]
     assert sum("verifies greedily whatever the temperature: at 0.7" in note for note in notes) == told
+
+
+def test_a_runtime_that_is_not_installed_is_nothing_this_machine_lacks(tmp_path: Path) -> None:
+    home = str(tmp_path / "nothing-here")
+    done = spectune("search", "quickstart", "--dry-run", cwd=tmp_path, SPECTUNE_HOME=home)
+    assert done.stdout.startswith("not installed yet: the runtime cpu-reference; the search installs it first")
+    assert "lacks" not in done.stdout
+    told = json.loads(spectune("search", "quickstart", "--dry-run", "--json", cwd=tmp_path, SPECTUNE_HOME=home).stdout)
+    assert (told["missing"], told["installs_first"]) == ([], "cpu-reference")

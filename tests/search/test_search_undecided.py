@@ -27,7 +27,7 @@ from spectune.search.prospect import prospect
 from spectune.search.records import TrialRecord
 from spectune.search.steps import Role, Step
 from spectune.search.summary import Summary, summarise
-from spectune.search.undecided import missing_pairs
+from spectune.search.undecided import command_of, missing_pairs
 from spectune.space import SearchSpace, find_space_file, load_space
 
 Speed = Callable[[Step], float]
@@ -152,6 +152,16 @@ def test_the_command_names_the_study_and_the_machine_where_they_are_not_the_spac
     assert "spectune search quickstart --trials" in told(records, shipped)["sentence"]
     own = dataclasses.replace(at(24), path=Path("studies/small/space.yaml"))
     assert "the search command of study small, with --trials" in told(records, own)["sentence"]
+    written = "engine: {kind: simulated, profile: p.yaml, virtual: true}"
+    named = dataclasses.replace(at(24).with_engine(at(24).engine.simulated("p.yaml", virtual=True)), text=written)
+    assert command_of(named, "small") == "spectune search small.yaml"
+    other = dataclasses.replace(at(24).with_engine(at(24).engine.simulated("q.yaml", virtual=True)), text=written)
+    assert command_of(other, "small") == "spectune search small.yaml --profile q.yaml"
+
+
+def test_a_shared_study_is_gone_on_with_as_it_was_begun() -> None:
+    found = summarise(left_open(), at(24), Stop("enough"), name="s.worker2", engine="e", shared="s")
+    assert "the search command of the shared study s, with its --storage" in found["sentence"]
 
 
 def test_the_live_chance_is_that_of_the_verdict_once_pairs_are_launched() -> None:
