@@ -107,7 +107,7 @@ def graph_lines(summary: Mapping[str, Any]) -> list[str]:
     if found is None:
         return []
     helps = "; ".join(f"{cost}: {words}" for words, cost in found["actions"])
-    return [f"outside CUDA graphs, {found['label']}: {found['evidence']} ({helps})"]
+    return [f"outside CUDA graphs, {found['label']}: {found['evidence']}" + (f" ({helps})" if helps else "")]
 
 
 def _machine_lines(summary: Mapping[str, Any]) -> list[str]:

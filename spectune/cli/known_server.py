@@ -118,6 +118,7 @@ def _launch(arguments: Mapping[str, Any], backends: Mapping[str, str]) -> Runnin
             or arguments.get("disable_decode_cuda_graph")
             or _decode_graphs(arguments).get("backend") == "disabled"
         ),
+        padded=not arguments.get("disable_cuda_graph_padding"),
         graph_flag="--cuda-graph-max-bs" if "cuda_graph_max_bs" in arguments else GRAPH_FLAG,
         asked_running=_asked(arguments),
     )

@@ -230,6 +230,28 @@ def test_graphs_that_were_not_captured_are_told_without_a_decode_line() -> None:
     assert diagnose(field_case(captured=0, graphs_possible=False, loads=())).causes == ()
 
 
+@pytest.mark.parametrize(
+    ("known", "advised"),
+    [
+        ({}, "with --attention-backend triton"),
+        ({"backends": {"attention_backend": "fa3"}}, "with --attention-backend triton"),
+        (
+            {"backends": {"attention_backend": "triton", "decode_attention_backend": "fa3"}, "padded": False},
+            "without --decode-attention-backend, without --disable-cuda-graph-padding",
+        ),
+        ({"backends": {"attention_backend": "triton", "prefill_attention_backend": "triton"}}, None),
+        ({"backends": {"attention_backend": "fa3"}, "simulated": True}, None),
+    ],
+)
+def test_steps_outside_graphs_are_blamed_on_arguments_that_the_launch_has(
+    known: dict[str, Any], advised: str | None
+) -> None:
+    eager = next(c for c in diagnose(field_case(loads=(load(graph=0.0),), **known)).causes if c.name == "eager")
+    flags = [action.words.partition(":")[0] for action in eager.actions if action.cost is Cost.FLAG]
+    assert flags == ([] if advised is None else [f"launch {advised}"])
+    assert bool(eager.actions) is not known.get("simulated", False)
+
+
 def test_a_first_interval_gives_its_accept_length_and_never_its_speed() -> None:
     (alone,) = loads_of([Sample(tok_s=0.39, accept_length=1.04, in_graph=False, first=True)])
     assert (alone.intervals, alone.decode_speed, alone.cycle_ms) == (0, None, None)

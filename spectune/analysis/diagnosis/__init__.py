@@ -2,9 +2,11 @@
 
 from spectune.analysis.diagnosis.case import Action, Cause, Cost
 from spectune.analysis.diagnosis.diagnose import Diagnosis, diagnose
+from spectune.analysis.diagnosis.graphs import BACKENDS
 from spectune.analysis.diagnosis.graphs import NAMES as GRAPH_CAUSES
 from spectune.analysis.diagnosis.running import GRAPH_FLAG, Load, Running, loads_of
 
 __all__ = [
-    "GRAPH_CAUSES", "GRAPH_FLAG", "Action", "Cause", "Cost", "Diagnosis", "Load", "Running", "diagnose", "loads_of",
+    "BACKENDS", "GRAPH_CAUSES", "GRAPH_FLAG", "Action", "Cause", "Cost", "Diagnosis", "Load", "Running", "diagnose",
+    "loads_of",
 ]  # fmt: skip

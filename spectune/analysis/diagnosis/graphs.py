@@ -5,23 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from spectune.analysis.diagnosis.case import Action, Case, Cause, Cost
-from spectune.analysis.diagnosis.running import Load
+from spectune.analysis.diagnosis.running import Load, Running
 
 NAMES = frozenset({"eager", "graphs_off", "graphs_too_small"})
 """Of the causes found here."""
 MOSTLY = 0.5
-_CAPTURED_ELSEWHERE = (
-    Action("launch with --attention-backend triton, and without --prefill-attention-backend, "
-           "--decode-attention-backend and --disable-decode-cuda-graph: its log says which batches were captured",
-           Cost.FLAG),
-    Action("restart with a newer SGLang: 0.5.23 captures the verify of every algorithm of its own", Cost.RESTART),
-)  # fmt: skip
-_REPLAYED_ELSEWHERE = (
-    Action("launch with --attention-backend triton, and without --prefill-attention-backend, "
-           "--decode-attention-backend and --disable-cuda-graph-padding: decode lines say whether they ran in a graph",
-           Cost.FLAG),
-    Action("restart with a newer SGLang: 0.5.23 runs the verify of every algorithm of its own in them", Cost.RESTART),
-)  # fmt: skip
+BACKENDS = ("prefill_attention_backend", "decode_attention_backend")
+"""Server arguments that go before `attention_backend`, one for each phase."""
+_IN_GRAPHS = "triton"
+"""The attention backend whose verify runs in graphs wherever SGLang has graphs."""
+_NEWER = Action(
+    "restart with a newer SGLang: 0.5.23 runs the verify of every algorithm of its own in graphs", Cost.RESTART
+)
 
 
 def eager(case: Case) -> Iterator[Cause]:
@@ -53,19 +48,47 @@ def _seen(case: Case, outside: list[Load], inside: list[Load]) -> Cause:
     if running.graphs_off or running.captured == 0:
         return _none_there(case, evidence, here=here)
     captured = "" if running.captured is None else f", though batches up to {running.captured} were captured"
-    return _priced(case, "eager", evidence + captured, _REPLAYED_ELSEWHERE, here=here)
+    return _eager(case, evidence + captured, "decode lines say whether they ran in a graph", here=here)
 
 
 def _none_there(case: Case, evidence: str, *, here: bool) -> Cause:
     """No graph at all, by the launch's own wish or not."""
     if not case.running.graphs_off:
-        return _priced(case, "eager", f"{evidence}; none was captured", _CAPTURED_ELSEWHERE, here=here)
+        return _eager(case, f"{evidence}; none was captured", "its log says which batches were captured", here=here)
     action = Action(
         "launch without --disable-cuda-graph and --disable-decode-cuda-graph; if memory runs out, fewer captured "
         f"batches ({case.running.graph_flag}) come before no graphs",
         Cost.FLAG,
     )
     return _priced(case, "graphs_off", f"{evidence}; the launch turned them off", (action,), here=here)
+
+
+def _eager(case: Case, evidence: str, shown: str, *, here: bool) -> Cause:
+    """A step that has no graph although the launch wants one, and what of its arguments may be to blame.
+
+    A simulated machine runs a verify in graphs or does not, whatever the launch is given: nothing is advised there.
+
+    Args:
+        case: The server.
+        evidence: What was seen.
+        shown: Where it is seen whether the advice helped.
+        here: Whether it is so at the judged load.
+    """
+    running = case.running
+    if running.simulated:
+        return _priced(case, "eager", f"{evidence}; the profile has it so, whatever is launched", (), here=here)
+    flags = [f"without --{name.replace('_', '-')}" for name in BACKENDS if _other(running, name)]
+    if _other(running, "attention_backend") or not running.backends:
+        flags.insert(0, f"with --attention-backend {_IN_GRAPHS}")
+    if not running.padded:
+        flags.append("without --disable-cuda-graph-padding")
+    change = [Action(f"launch {', '.join(flags)}: {shown}", Cost.FLAG)] if flags else []
+    return _priced(case, "eager", evidence, (*change, _NEWER), here=here)
+
+
+def _other(running: Running, name: str) -> bool:
+    """Whether an argument names another backend than the one whose verify runs in graphs."""
+    return running.backends.get(name, _IN_GRAPHS) != _IN_GRAPHS
 
 
 def _priced(case: Case, name: str, evidence: str, actions: tuple[Action, ...], *, here: bool) -> Cause:

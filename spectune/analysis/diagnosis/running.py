@@ -89,9 +89,10 @@ class Running:
         num_draft_tokens: Tokens verified per request and cycle, N.
         draft_architecture: Class of the drafter's model.
         draft_path: Where the drafter came from.
-        backends: Attention backends by role.
+        backends: Attention backends by SGLang's field names; empty where none is known.
         graphs_possible: Whether decode steps can run in CUDA graphs: not on a CPU, nor on a server that only prefills.
         graphs_off: Whether the launch turned them off.
+        padded: Whether a batch may run in the graph of a larger one.
         captured: Largest batch captured for the target's step; 0 when none was, None when not known.
         graph_flag: How this version calls the largest captured batch.
         max_running: Requests that may run at once, per data-parallel rank.
@@ -122,6 +123,7 @@ class Running:
     backends: Mapping[str, str] = field(default_factory=dict)
     graphs_possible: bool = True
     graphs_off: bool = False
+    padded: bool = True
     captured: int | None = None
     graph_flag: str = GRAPH_FLAG
     max_running: int | None = None

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from spectune.analysis.diagnosis import Load, Running
+from spectune.analysis.diagnosis import BACKENDS, Load, Running
 from spectune.search.figures import Measured
 from spectune.search.guided.setting import GRAPHS_OFF, MOST_RUNNING
 from spectune.space import SearchSpace
@@ -39,15 +39,25 @@ def as_server(found: Measured, concurrency: int | None, space: SearchSpace, othe
         eagle_topk=candidate.eagle_topk,
         num_draft_tokens=candidate.num_draft_tokens,
         draft_path=candidate.drafter,
+        backends=_backends(values, last.effective.backends),
         graphs_possible=gpu,
         graphs_off=_graphs_off(values) and not _never_in_graphs(found, others),
+        padded=values.get("disable-cuda-graph-padding") is not True,
         captured=max(captured) if captured else None,
         max_running=last.effective.max_running_requests,
         asked_running=asked if isinstance(asked, int) else None,
         kv_tokens=last.effective.kv_tokens,
         most_running=concurrency or 0,
         loads=(load,),
+        simulated=space.engine.kind == "simulated",
     )
+
+
+def _backends(values: Mapping[str, Any], resolved: Mapping[str, str]) -> dict[str, str]:
+    """Return the attention backend in effect, and those that the launch itself names for a phase."""
+    given = {name: values.get(name.replace("_", "-")) for name in BACKENDS}
+    given["attention_backend"] = values.get("attention-backend", resolved.get("attention_backend"))
+    return {name: str(value) for name, value in given.items() if value is not None}
 
 
 def _in_graph(found: Measured) -> float | None:
