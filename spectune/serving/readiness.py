@@ -24,7 +24,14 @@ PROGRESS_S = 1.0
 PROGRESS_CHARS = 200
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _TIME_STAMP = re.compile(r"^\[\d{4}-\d\d-\d\d [^\]]*\]")
-_UNINTERESTING = re.compile(r"\b[Ww]arn(?:ings?)?\b|\w+Warning\b|GET /ready\b")
+_STAGE = re.compile(
+    r"load(?:ing)? weight|(?:loading|fetching) .*\b(?:shards|files)\b|download|init (?:parallel|torch distributed)|"
+    r"kv cache is allocated|memory pool (?:begin|end)|captur(?:e|ing)\b|autotun|warm.?up|compil(?:e|ing|ation)\b|"
+    r"^max_total_num_tokens=|server process|startup complete|uvicorn running|ready to roll",
+    re.IGNORECASE,
+)
+"""Lines that tell how far an engine's start is: fetching, loading, memory, compiling, capturing graphs, ready."""
+_NO_STAGE = re.compile(r"warnings?\b", re.IGNORECASE)
 
 
 class ReadinessProbe:
@@ -119,24 +126,24 @@ def check_generation(status: int, text: str) -> tuple[str, dict[str, Any] | None
 
 
 async def tell_progress(log: Path, tell: Callable[[str], None]) -> None:
-    """Pass on the last line of the log whenever it has changed, at most once a second, for ever."""
+    """Pass on the last stage in the log whenever it has changed, at most once a second, for ever."""
     told = ""
     while True:
-        line = last_line(log)
+        line = last_stage(log)
         if line and line != told:
             tell(line)
             told = line
         await asyncio.sleep(PROGRESS_S)
 
 
-def last_line(log: Path) -> str:
-    """The last line of a log that says something, without colours and time stamp, cut to `PROGRESS_CHARS`.
+def last_stage(log: Path) -> str:
+    """The last line of a log that tells a stage of the start, without colours and time stamp, cut to `PROGRESS_CHARS`.
 
-    Warnings, our own polling and lines without a letter say nothing; empty if no line is left. What a terminal could
-    obey is left out.
+    Empty where the end of the log has none: the stage told before is still under way. What a terminal could obey is
+    left out.
     """
     lines = (_TIME_STAMP.sub("", _plain(line)).strip() for line in reversed(log_tail(log, 8192).split("\n")))
-    telling = (line for line in lines if any(map(str.isalpha, line)) and not _UNINTERESTING.search(line))
+    telling = (line for line in lines if _STAGE.search(line) and not _NO_STAGE.search(line))
     return next(telling, "")[:PROGRESS_CHARS]
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from spectune.engines.sglang.log_signatures import SIGNATURES
 from spectune.serving import EngineDied, Failure, FailureClass, StartupTimeout, classify, classify_requests, log_tail
-from spectune.serving.readiness import check_generation, last_line
+from spectune.serving.readiness import check_generation, last_stage
 
 CRASH_IN_WARM_UP = """\
 [2025-11-29 16:00:01] server_args=ServerArgs(nccl_port=20100, speculative_eagle_topk=4, error_topk='hot')
@@ -237,7 +237,7 @@ def test_the_tail_of_any_file_can_be_read(
     path = tmp_path_factory.getbasetemp() / "any.log"
     path.write_bytes(content)
     assert len(log_tail(path, max_bytes)) <= max_bytes
-    assert "\n" not in last_line(path)
+    assert "\n" not in last_stage(path)
 
 
 def test_the_tail_starts_with_a_whole_line_and_reads_no_more_than_asked(tmp_path: Path) -> None:
@@ -247,7 +247,6 @@ def test_the_tail_starts_with_a_whole_line_and_reads_no_more_than_asked(tmp_path
         file.seek(0, 2)
         file.write(b"\nfirst\n 10%\r 50%\r100% done\nl\xe4st\n")
     assert log_tail(log, 40) == "first\n100% done\nl�st\n"
-    assert last_line(log) == "l�st"
     assert log_tail(tmp_path / "missing.log") == ""
 
 
@@ -256,8 +255,28 @@ def test_progress_skips_what_says_nothing(tmp_path: Path) -> None:
     log.write_text(
         "\x1b[32m[2025-11-29 16:00:01 TP0] Load weight begin.\x1b[0m\n/lib/x.py:1: UserWarning: old\n  warnings.warn(\n"
         '[2025-11-29 16:00:02] INFO:     127.0.0.1:44570 - "GET /ready HTTP/1.1" 503 Service Unavailable\n-----\n'
+        "  Example: sglang serve --model-path <model> [options]\n"
+        "[2025-11-29 16:00:02] Ignore import error when loading sglang.srt.models.mamba: cannot import name 'f'\n"
     )
-    assert last_line(log) == "Load weight begin."
+    assert last_stage(log) == "Load weight begin."
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Multi-thread loading shards: 100% Completed | 1/1 [00:00<00:00, 892.22it/s]",
+        "Loading safetensors checkpoint shards: 50% Completed | 2/4 [00:01<00:01, 1.2it/s]",
+        "KV Cache is allocated. dtype: torch.bfloat16, #tokens: 16384, K size: 0.01 GB, V size: 0.01 GB",
+        "Memory pool end. avail mem=21.46 GB",
+        "Capture target verify CUDA graph begin. backend=full, num_tokens_per_req=4, avail mem=9.00 GB",
+        "Capturing batches (bs=8 avail_mem=9.00 GB): 50%",
+        "The server is fired up and ready to roll!",
+    ],
+)
+def test_progress_tells_the_stages_of_a_start(tmp_path: Path, line: str) -> None:
+    log = tmp_path / "server.log"
+    log.write_text(f"[2025-11-29 16:00:01 TP0] {line}\nOverlap schedule is not implemented on CPU.\n")
+    assert last_stage(log) == line
 
 
 def test_only_the_candidates_own_failures_are_held_against_it() -> None:

@@ -192,7 +192,7 @@ def test_only_a_real_generation_is_ready(tmp_path: Path, mode: str, words: str) 
     assert error.failure([]).failure_class is FailureClass.STARTUP_TIMEOUT
 
 
-def test_progress_is_the_last_line_of_the_log(tmp_path: Path) -> None:
+def test_progress_is_the_last_stage_in_the_log(tmp_path: Path) -> None:
     told: list[str] = []
 
     async def use(server: Server) -> None:
