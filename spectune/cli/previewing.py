@@ -9,7 +9,7 @@ from typing import Any
 from spectune.cli.opening import Asked
 from spectune.cli.terminal import OUT, busy, print_json
 from spectune.counts import count
-from spectune.engines.notes import notes_on, unseen_models
+from spectune.engines.notes import doubtful_counts, notes_on
 from spectune.engines.open import lacking, open_engine, to_install
 from spectune.engines.preflight import drafter_notes
 from spectune.engines.sglang.arguments import to_argv
@@ -94,13 +94,14 @@ def preview(asked: Asked, *, as_json: bool) -> int:
         _say("to launch any of this, this machine lacks:")
         for problem in missing:
             _say(f"  {problem}")
-    unseen = unseen_models(space, engine)
-    for note in unseen:  # what follows rests on it
+    doubtful = doubtful_counts(space, engine)
+    for note in doubtful:  # what follows rests on it
         _say(f"note: {note}")
     most = space.budget.trials
     budget = "any number of launches" if most is None else count(most, "launch")
-    _say(f"{space.name}: {count(counted.candidates, 'legal candidate')} of {count(counted.raw, 'combination')}, "
-         f"{plain} of them without speculation; the budget allows {budget}")  # fmt: skip
+    without = "all" if plain == counted.candidates else f"{plain} of them"
+    legal = f"{count(counted.candidates, 'legal candidate')} of {count(counted.raw, 'combination')}"
+    _say(f"{space.name}: {legal}, {without} without speculation; the budget allows {budget}")
     _say(f"plan: {expected.words}\n  it rests on {expected.rests_on}")
     if lent is not None:
         _say(lent.words)
@@ -112,7 +113,7 @@ def preview(asked: Asked, *, as_json: bool) -> int:
     for candidate, text in commands:
         _say(f"\n# {space.label(candidate)}\n{text}")
     for note in notes:
-        if note not in unseen:
+        if note not in doubtful:
             _say(f"\nnote: {note}")
     return DONE
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spectune.engines.open import queueing, simulation_notes, unwise_variables
 from spectune.engines.sglang.adapter import SGLangEngine
-from spectune.engines.sglang.rules.names import ALGORITHMS
+from spectune.engines.sglang.rules.names import ALGORITHMS, respelt_algorithm
 from spectune.engines.simulated.engine import SimulatedEngine
 from spectune.space import ALGORITHM, NO_SPECULATION, SearchSpace
 
@@ -13,12 +13,16 @@ def notes_on(space: SearchSpace, engine: SGLangEngine) -> list[str]:
     """Return all of it, the gravest first."""
     return [
         *simulation_notes(space, engine),
-        *unseen_models(space, engine),
-        *unknown_algorithms(space),
+        *doubtful_counts(space, engine),
         *greedy_verify(space, engine),
         *queueing(space, engine),
         *unwise_variables(space, engine),
     ]
+
+
+def doubtful_counts(space: SearchSpace, engine: SGLangEngine) -> list[str]:
+    """Return what makes the count of candidates doubtful: to be told before it."""
+    return [*unseen_models(space, engine), *unknown_algorithms(space)]
 
 
 def unseen_models(space: SearchSpace, engine: SGLangEngine) -> list[str]:
@@ -47,7 +51,12 @@ def unknown_algorithms(space: SearchSpace) -> list[str]:
         return []
     place = f"{space.path}:{parameter.line}"
     return [
-        f"{place}: SGLang itself has no {ALGORITHM} {name}: a plugin has to register it"
+        f"{place}: SGLang itself has no {ALGORITHM} {name}: a plugin has to register it{_meant(name)}"
         for name in map(str, parameter.values)
         if name.upper() not in {*ALGORITHMS, NO_SPECULATION.upper()}
     ]
+
+
+def _meant(name: str) -> str:
+    meant = respelt_algorithm(name)
+    return "" if meant is None else f"; did you mean {meant}?"

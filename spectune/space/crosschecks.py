@@ -89,6 +89,15 @@ def _searched(
             )
         elif is_speculative(name) and ALGORITHM not in search:
             yield document.problem(path, f"'{name}' has no effect without {ALGORITHM} under search")
+        elif is_speculative(name) and name != ALGORITHM and not _speculates(search):
+            line = document.line_of(("search", ALGORITHM))
+            yield document.problem(path, f"'{name}' has no effect: {ALGORITHM} on line {line} names none but 'none'")
+
+
+def _speculates(search: Mapping[str, Any]) -> bool:
+    """Whether the algorithms of a space, as they are written, name one."""
+    named = search.get(ALGORITHM, NO_SPECULATION)
+    return any(str(name).lower() != NO_SPECULATION for name in (named if isinstance(named, list) else [named]))
 
 
 def _credentials(document: Document, path: KeyPath, section: Mapping[str, Any]) -> Iterator[Problem]:
@@ -132,8 +141,7 @@ def _open_loops(document: Document, data: Mapping[str, Any], workload: Workload)
 
 
 def _random_prompts(document: Document, search: Mapping[str, Any], workload: Workload) -> Iterator[Problem]:
-    algorithms = search.get(ALGORITHM, NO_SPECULATION)
-    if all(name == NO_SPECULATION for name in (algorithms if isinstance(algorithms, list) else [algorithms])):
+    if not _speculates(search):
         return
     for index, source in enumerate(workload.prompts):
         if source.prompts == RANDOM_PROMPTS and not source.allow_random:

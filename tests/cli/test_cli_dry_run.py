@@ -114,6 +114,21 @@ def test_another_algorithm_may_be_a_plugins(tmp_path: Path, capsys: pytest.Captu
     assert told == [said]
 
 
+def test_an_algorithm_written_with_a_hyphen_is_asked_about_before_the_counts(tmp_path: Path) -> None:
+    done = spectune("search", write(tmp_path, "tp-size: 8", "[none, EAGLE-3]"), "--dry-run", cwd=tmp_path)
+    said, counts = done.stdout.index("EAGLE-3: a plugin has to register it; did you mean EAGLE3?"), "legal candidates"
+    assert said < done.stdout.index(counts)
+    assert done.stdout.count("did you mean") == 1
+
+
+@pytest.mark.parametrize("written", ["[NONE]", "none"])
+def test_drafting_beside_no_algorithm_is_refused(tmp_path: Path, written: str) -> None:
+    done = spectune("search", write(tmp_path, "tp-size: 8", written), "--dry-run", cwd=tmp_path)
+    assert done.returncode == 2
+    said = "'speculative-draft-model-path' has no effect: speculative-algorithm on line 5 names none but 'none'"
+    assert f"mine.yaml:6: {said}" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [

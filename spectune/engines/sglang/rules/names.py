@@ -98,3 +98,9 @@ def misspelt_algorithm(name: str) -> str | None:
     if any(known.rstrip(string.digits) in written for known in (*BUILT_IN, *ALGORITHMS)):
         return None
     return next(iter(difflib.get_close_matches(written, ALGORITHMS, n=1, cutoff=0.8)), None)
+
+
+def respelt_algorithm(name: str) -> str | None:
+    """Return the algorithm that a plugin's name is like but for its punctuation: EAGLE-3 is EAGLE3 to a reader."""
+    letters = "".join(filter(str.isalnum, name.upper()))
+    return next((known for known in ALGORITHMS if known.replace("_", "") == letters), None)
