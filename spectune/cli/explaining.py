@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -169,6 +170,9 @@ def run_explain(words: Sequence[str], *, gpu: str | None, version: str | None, a
         if sys.stdin.isatty():
             raise SpectuneError("give the launch command after --, or pipe it in: spectune explain -- sglang serve …")
         command = sys.stdin.buffer.read().decode("utf-8", "replace")
+    elif len(words) == 1 and Path(words[0]).is_file():
+        (file,) = words
+        raise SpectuneError(f"{file} is a file, not a launch; pipe it in: spectune explain < {shlex.quote(file)}")
     explanation = explain(command, gpu=gpu, cwd=Path.cwd(), environ=os.environ, version=version)
     if as_json:
         print_json(printable_json(explanation.to_json()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, takewhile
 from typing import Any
 
@@ -88,15 +88,8 @@ def preview(asked: Asked, *, as_json: bool) -> int:
             }
         )
         return DONE
-    if runtime is not None:
-        _say(f"not installed yet: the runtime {runtime}; the search installs it first, which takes minutes")
-    if missing:
-        _say("to launch any of this, this machine lacks:")
-        for problem in missing:
-            _say(f"  {problem}")
     doubtful = doubtful_counts(space, engine)
-    for note in doubtful:  # what follows rests on it
-        _say(f"note: {note}")
+    _print_conditions(runtime, missing, doubtful)
     most = space.budget.trials
     budget = "any number of launches" if most is None else count(most, "launch")
     without = "all" if plain == counted.candidates else f"{plain} of them"
@@ -116,6 +109,18 @@ def preview(asked: Asked, *, as_json: bool) -> int:
         if note not in doubtful:
             _say(f"\nnote: {note}")
     return DONE
+
+
+def _print_conditions(runtime: str | None, missing: Sequence[str], doubtful: Sequence[str]) -> None:
+    """Print what has to be there before anything is launched, and what all that follows rests on."""
+    if runtime is not None:
+        _say(f"not installed yet: the runtime {runtime}; the search installs it first, which takes minutes")
+    if missing:
+        _say("to launch any of this, this machine lacks:")
+    for problem in missing:
+        _say(f"  {problem}")
+    for note in doubtful:
+        _say(f"note: {note}")
 
 
 def _print_census(counted: Census) -> None:

@@ -58,7 +58,7 @@ def summarise(
     best = _representative(evidence.records, evidence.recommended)
     beside = blamed(records, evidence)
     effect = evidence.verdict.overall.detectable_effect
-    open_ = remedy(records, evidence, space, command_of(space, name, shared))
+    open_ = remedy(records, evidence, command_of(space, name, shared))
     question = in_question(evidence, found, space)
     told = sentence(evidence, space)
     return {

@@ -87,13 +87,12 @@ class Remedy:
         return {"pairs": self.pairs, "trials": self.trials, "hours": self.hours, "words": self.words}
 
 
-def remedy(records: Sequence[TrialRecord], evidence: Evidence, space: SearchSpace, command: str) -> Remedy | None:
+def remedy(records: Sequence[TrialRecord], evidence: Evidence, command: str) -> Remedy | None:
     """Return what would decide, None where nothing is open.
 
     Args:
         records: All launches of the study.
         evidence: What they say.
-        space: Its search space.
         command: What makes the study go on, see `command_of`.
     """
     missing, best = missing_pairs(evidence), evidence.verdict.overall.best

@@ -77,7 +77,7 @@ class Server(GuardedTree):
 
         Args:
             timeout_s: Seconds it may take from now.
-            on_progress: Called with the last line of the log that tells a stage, when it has changed, at most once a second.
+            on_progress: Called with the last stage in the log when it has changed, at most once a second.
 
         Raises:
             EngineDied: Its first process ended; noticed at once.

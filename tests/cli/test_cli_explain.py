@@ -106,6 +106,13 @@ def test_what_is_no_launch_ends_with_2(tmp_path: Path, words: list[str]) -> None
     assert done.stderr.startswith("spectune: ")
 
 
+def test_a_file_is_to_be_piped_in(tmp_path: Path) -> None:
+    (tmp_path / "my run.sh").write_text("sglang serve --model-path org/model\n")
+    done = explained("my run.sh", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "spectune explain < 'my run.sh'" in done.stderr
+
+
 def test_nothing_a_terminal_obeys_is_printed(tmp_path: Path) -> None:
     evil = "\x1b]0;x\x07\x9b31m\u202e"
     for words in (
