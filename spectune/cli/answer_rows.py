@@ -50,17 +50,19 @@ class Shown:
 def answer_rows(summary: Mapping[str, Any]) -> tuple[list[Shown], list[str]]:
     """Return the candidates to show, and what to say of those that are not.
 
-    The recommended one comes first, then the best without speculation, then the Pareto set and the best of the rest.
+    What the verdict rests on comes first, the recommended one before all, then the Pareto set and the best of the rest.
     Configurations without speculation mostly differ by less than their launches do, so of them only the best is shown,
     and what is exported: those that nothing beats in every objective.
     """
     every = list(_candidates(summary))
     plain = [one for one in every if one.plain]
     best = next((one for one in plain if one.recommended), None) or next(iter(_compared(summary, plain)), None)
-    ends = [one for one in every if one.recommended or one is best]
-    rest = [one for one in every if (one.optimal or not one.plain) and one not in ends]
+    by_id = {one.levels[0]["candidate_id"]: one for one in every}
+    first = [by_id[named] for named in summary["named"] if named in by_id]
+    first += [] if best is None or best in first else [best]
+    rest = [one for one in every if (one.optimal or not one.plain) and one not in first]
     optimal = sum(one.optimal for one in rest)
-    shown = [*ends, *rest[: optimal + SHOWN_OF_THE_REST]]
+    shown = [*first, *rest[: optimal + SHOWN_OF_THE_REST]]
     lines = []
     others = [one for one in plain if one not in shown]
     if best is not None and others:

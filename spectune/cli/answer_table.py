@@ -143,7 +143,7 @@ def _account(summary: Mapping[str, Any]) -> str:
     return (
         f"{reason}; {kind}{clock(seconds['total'])}: engine start-up {clock(seconds['startup'])}, "
         f"checks {clock(seconds['checking'])}, measuring {clock(seconds['measuring'])}, "
-        f"shutdown {clock(seconds['shutdown'])}, own {max(0.0, seconds['own']):.1f} s"
+        f"shutdown {clock(seconds['shutdown'])}, own {seconds['own']:.1f} s"
     )
 
 

@@ -28,8 +28,8 @@ from spectune.search.checking import (
     with_own_profile,
     with_prompts,
 )
+from spectune.search.measures import measure
 from spectune.search.recorded import best_baseline
-from spectune.search.sentence import measure
 from spectune.space import SearchSpace, load_space
 
 HOLDS, NOT, INTERRUPTED = 0, 1, 130

@@ -15,7 +15,8 @@ from spectune.errors import SpectuneError
 from spectune.machine import Difference
 from spectune.printable import one_line
 from spectune.search import StudyFolder, weigh
-from spectune.search.sentence import measure, sentence
+from spectune.search.measures import measure
+from spectune.search.sentence import sentence
 from spectune.search.study_changes import OTHER_QUESTIONS, study_changes
 from spectune.search.study_comparison import (
     BASELINE,

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from spectune.search.figures import Measured
+from spectune.search.measures import measure
 from spectune.search.outcome import Evidence
-from spectune.search.sentence import is_confirmed, measure
+from spectune.search.sentence import is_confirmed
 from spectune.space import SearchSpace
 
 

@@ -100,7 +100,7 @@ def weigh(records: Sequence[TrialRecord], space: SearchSpace) -> Evidence:
         for level in space.workload.level_names
     ]
     recommended = _recommended(kept, overall, space)
-    equal = overall.decision in ("tie", "undecided")
+    open_ = overall.comparisons if overall.decision in ("tie", "undecided") else ()
     apart = replace(question, noise=noise_of(line.launches, together(space), searched=True))
     return Evidence(
         line=line,
@@ -109,7 +109,7 @@ def weigh(records: Sequence[TrialRecord], space: SearchSpace) -> Evidence:
         verdict=Verdict(overall, tuple(parts)),
         by_level=tuple(by_level),
         recommended=recommended,
-        ties=() if recommended is None else ties(apart, recommended.candidate_id, across=equal),
+        ties=() if recommended is None else ties(apart, recommended.candidate_id, judged=open_),
         pareto=_pareto(kept, space),
     )
 

@@ -6,16 +6,14 @@ import math
 from collections.abc import Iterator, Sequence
 
 from spectune.analysis.comparison import Comparison
-from spectune.analysis.drift import Jump
-from spectune.analysis.estimate import Estimate
 from spectune.counts import count
-from spectune.search.outcome import TOGETHER, Evidence
+from spectune.search.measures import as_measured, gain, goal, measure
+from spectune.search.outcome import Evidence
 from spectune.search.records import TrialRecord
 from spectune.search.speeds import by_candidate, together
+from spectune.search.steadiness import steadiness
 from spectune.search.steps import Role
-from spectune.search.timeline import Timeline, causes
 from spectune.space import Candidate, SearchSpace
-from spectune.space.metrics import METRICS
 
 NAMED_TIES = 3
 """In the sentence; all are in `summary.json`."""
@@ -37,7 +35,7 @@ def _decided(evidence: Evidence, space: SearchSpace) -> str:
         found = [
             c for part in evidence.verdict.parts for c in part.comparisons if c.candidate_id == overall.recommended
         ]
-        gains = " and ".join(map(_gain, found))
+        gains = " and ".join(map(gain, found))
         return (
             f"Speculate: {space.label(candidate)} gives {gains} of the best launch without.{_origin(evidence, space)}"
         )
@@ -53,9 +51,7 @@ def _decided(evidence: Evidence, space: SearchSpace) -> str:
     }[overall.decision]
     parts = [one for part in evidence.verdict.parts for one in part.comparisons]
     closest = " and ".join(
-        f"{_as_measured(c.speedup, c.level).est:.2f} × the {_goal(c.level)}"
-        for c in parts
-        if c.candidate_id == overall.best.candidate_id
+        f"{as_measured(c).est:.2f} × the {goal(c.level)}" for c in parts if c.candidate_id == overall.best.candidate_id
     )
     if len(space.objectives) > 1:
         by = measure(space) if overall.decision == "undecided" else "that"
@@ -66,15 +62,31 @@ def _decided(evidence: Evidence, space: SearchSpace) -> str:
     return told + (f" By the speed of one request alone it pays at {' and '.join(somewhere)}." if somewhere else "")
 
 
-def _where_it_pays(evidence: Evidence, space: SearchSpace) -> Iterator[str]:
-    """Yield each load at which a candidate is shown to be faster for one request, whatever all objectives say."""
+def named(evidence: Evidence) -> list[str]:
+    """Return the ids of what the sentence rests on, in its order, so that no table leaves out what it is about."""
+    best = evidence.verdict.overall.best
+    told = [] if evidence.recommended is None else [evidence.recommended.candidate_id]
+    if best is not None:
+        told += [best.candidate_id, best.baseline_id]
+        if evidence.verdict.overall.decision != "speculation":
+            told += [one.candidate_id for one in _paying(evidence)]
+    return list(dict.fromkeys(told))
+
+
+def _paying(evidence: Evidence) -> Iterator[Comparison]:
+    """Yield at each load the best candidate shown to be faster for one request, whatever all objectives say."""
     for judgement in evidence.by_level:
         paying = [one for one in judgement.comparisons if one.verdict == "pays"]
         if (best := max(paying, key=lambda one: one.log_ratio, default=None)) is not None:
-            speedup = best.judged
-            name = label(best.candidate_id, evidence, space)
-            doubt = "" if is_confirmed(best.candidate_id, evidence.records) else ", not confirmed"
-            yield f"{best.level} ({name}: {speedup.est:.2f} ×, {speedup.lo:.2f}–{speedup.hi:.2f}{doubt})"
+            yield best
+
+
+def _where_it_pays(evidence: Evidence, space: SearchSpace) -> Iterator[str]:
+    for best in _paying(evidence):
+        speedup = best.judged
+        name = label(best.candidate_id, evidence, space)
+        doubt = "" if is_confirmed(best.candidate_id, evidence.records) else ", not confirmed"
+        yield f"{best.level} ({name}: {speedup.est:.2f} ×, {speedup.lo:.2f}–{speedup.hi:.2f}{doubt})"
 
 
 def words(evidence: Evidence, space: SearchSpace) -> list[str]:
@@ -102,14 +114,21 @@ def ties_words(evidence: Evidence, space: SearchSpace, most: int) -> str | None:
     """
     if evidence.recommended is None or not evidence.ties:
         return None
-    named = [
-        f"{label(one.candidate_id, evidence, space)} ({one.speedup.lo:.2f}–{one.speedup.hi:.2f} ×)"
-        for one in evidence.ties[:most]
-    ]
-    more = len(evidence.ties) - len(named)
+    told = [f"{label(one.candidate_id, evidence, space)} ({_rests_on(one, evidence)})" for one in evidence.ties[:most]]
+    more = len(evidence.ties) - len(told)
     rest = f" and {more} more" if more else ""
     first = f"{space.label(evidence.recommended)}, the choice by all launches together"
-    return f"Not told apart from {first}: {', '.join(named)}{rest}"
+    return f"Not told apart from {first}: {', '.join(told)}{rest}"
+
+
+def _rests_on(tie: Comparison, evidence: Evidence) -> str:
+    """Return the interval of a tie, and by which launches it is faster where it leaves out that it is not."""
+    ratio = f"{tie.judged.lo:.2f}–{tie.judged.hi:.2f} ×"
+    if tie.judged.lo <= 1.0:
+        return ratio
+    if is_confirmed(tie.candidate_id, evidence.records):
+        return f"{ratio} by {count(tie.launches[0], 'launch')} to confirm it, yet by no more than it is worth"
+    return f"{ratio} by {count(tie.launches[0], 'launch')} of the search, where the best of many is partly luck"
 
 
 def _shares(evidence: Evidence) -> str | None:
@@ -119,34 +138,6 @@ def _shares(evidence: Evidence) -> str | None:
     if 2 * plain <= len(searched) or plain == len(searched):
         return None
     return f"{plain} of {len(searched)} launches of the search were without speculation: there most was left to find"
-
-
-def steadiness(line: Timeline) -> list[str]:
-    """Return launch noise, what places differ by, drift and jumps, in a sentence each."""
-    told = [f"launch noise: {line.noise.source}", *_places(line)]
-    if not line.jumps and all(one.drift is None for one in line.places):
-        told.append("too few launches were repeated to see whether the machine drifts")
-    return told + [jump_words(jump, line.every) for jump in line.jumps]
-
-
-def jump_words(jump: Jump, records: Sequence[TrialRecord]) -> str:
-    """Return a jump of the machine with what is known of its cause."""
-    known = causes(jump, records)
-    return f"{jump.words}; {'; '.join(known) if known else 'nothing is recorded that would explain it'}"
-
-
-def _places(line: Timeline) -> Iterator[str]:
-    """Yield how fast each place is, where there are several, and how it drifted."""
-    for one in line.places:
-        lead = f"{one.place}: " if len(line.places) > 1 else ""
-        if one is not line.places[0]:
-            speed = line.factors[one.place].speed
-            yield (
-                f"{lead}{speed.est:.3f} × as fast as {line.reference} ({speed.lo:.3f}–{speed.hi:.3f}); its "
-                "figures are brought to that speed, and finalists are compared within a place"
-            )
-        if one.drift is not None:
-            yield lead + one.drift.words
 
 
 def seen_in_search(candidate_id: str, evidence: Evidence, space: SearchSpace) -> float | None:
@@ -194,9 +185,26 @@ def _seen_before(evidence: Evidence, space: SearchSpace) -> str | None:
     if best is None or seen is None:
         return None
     return (
-        f"confirmed: {best.candidate_id} and {best.baseline_id} in {best.launches[0]} and {best.launches[1]} launches "
-        f"in turns give {best.speedup.est:.3f} ×, where the search had seen {seen:.3f} ×"
+        f"confirmed: {best.candidate_id} and {best.baseline_id} in {best.launches[0]} and {best.launches[1]} launches"
+        f"{' in turns' if _in_turns(best, evidence) else ''} give {best.speedup.est:.3f} ×, "
+        f"where the search had seen {seen:.3f} ×"
     )
+
+
+def _in_turns(best: Comparison, evidence: Evidence) -> bool:
+    """Whether the launches of a comparison follow each other in pairs in every place, with no other between them."""
+    pair = {best.candidate_id, best.baseline_id}
+    counted = [r for r in evidence.records if r.candidate.candidate_id in pair]
+    for place in {r.place for r in counted}:
+        trials = [r.trial for r in counted if r.place == place]
+        made = [
+            r.candidate.candidate_id
+            for r in evidence.line.every
+            if r.place == place and min(trials) <= r.trial <= max(trials)
+        ]
+        if len(made) % 2 or any(set(made[at : at + 2]) != pair for at in range(0, len(made), 2)):
+            return False
+    return True
 
 
 def _origin(evidence: Evidence, space: SearchSpace) -> str:
@@ -215,31 +223,3 @@ def _origin(evidence: Evidence, space: SearchSpace) -> str:
         else f"by {count(mine, 'more launch')} of it and {theirs} without"
     )
     return f" Confirmed {counted}{before}."
-
-
-def _gain(comparison: Comparison) -> str:
-    found = _as_measured(comparison.judged, comparison.level)
-    remark = {"pays": "", "loses": ", slower", "unclear": ", not decided"}[comparison.verdict]
-    return f"{found.est:.2f} × the {_goal(comparison.level)} ({found.lo:.2f}–{found.hi:.2f}{remark})"
-
-
-def _as_measured(speedup: Estimate, objective: str) -> Estimate:
-    """Return a speedup as the ratio of the figure itself: of a time, it is the inverse."""
-    metric = METRICS.get(objective.partition("@")[0])
-    if metric is None or metric.direction == "maximize":
-        return speedup
-    return Estimate(*(1.0 / end if end > 0.0 else math.inf for end in (speedup.est, speedup.hi, speedup.lo)))
-
-
-def measure(space: SearchSpace) -> str:
-    """Return what a study judges its candidates by, in words."""
-    goals = " and ".join(_goal(objective.name) for objective in space.objectives)
-    return goals if len(space.objectives) == 1 else f"the geometric mean of {goals}"
-
-
-def _goal(objective: str) -> str:
-    """Return the name of an objective in words: `decode_speed@c1` is the decode speed at c1."""
-    if objective == TOGETHER:
-        return objective
-    metric, _, level = objective.partition("@")
-    return f"{METRICS[metric].words} at {level}"

@@ -15,10 +15,12 @@ from spectune.search.beside import blamed
 from spectune.search.exclusions import learned
 from spectune.search.figures import Measured, measured
 from spectune.search.in_question import InQuestion, in_question
+from spectune.search.measures import as_measured, goal, measure
 from spectune.search.outcome import Evidence, weigh
 from spectune.search.plan import Stop
 from spectune.search.records import Seconds, Status, TrialRecord
-from spectune.search.sentence import jump_words, label, seen_in_search, sentence, steadiness, words
+from spectune.search.sentence import label, named, seen_in_search, sentence, words
+from spectune.search.steadiness import jump_words, steadiness
 from spectune.search.steps import SCHEMA, Role
 from spectune.search.timeline import Timeline, causes
 from spectune.search.undecided import command_of, remedy
@@ -93,6 +95,7 @@ def summarise(
             if not record.candidate.speculative
             for level in record.levels
         ],
+        "named": list(dict.fromkeys([*named(evidence), *([] if question is None else [question.candidate_id])])),
         "candidates": list(_candidates(found, space)),
         "in_question": None if question is None else question.to_json(),
         "outside_graphs": None if question is None else _outside_graphs(question, found, space),
@@ -115,7 +118,15 @@ def _confirmed(evidence: Evidence, space: SearchSpace) -> dict[str, Any] | None:
         return None
     return {
         "candidate_id": best.candidate_id,
+        "label": label(best.candidate_id, evidence, space),
         "baseline_id": best.baseline_id,
+        "by": measure(space),
+        "objectives": [
+            {"words": goal(one.level), "ratio": as_measured(one).to_json()}
+            for part in evidence.verdict.parts
+            for one in part.comparisons
+            if one.candidate_id == best.candidate_id
+        ],
         "judged": best.judged.to_json(),
         "launches": list(best.launches),
         "seen_in_search": seen_in_search(best.candidate_id, evidence, space),
@@ -128,7 +139,7 @@ def _ties(evidence: Evidence, space: SearchSpace) -> Iterable[dict[str, Any]]:
         yield {
             "candidate_id": one.candidate_id,
             "label": label(one.candidate_id, evidence, space),
-            "ratio": one.speedup.to_json(),
+            "ratio": one.judged.to_json(),
             "launches": one.launches[0],
         }
 
@@ -212,5 +223,5 @@ def _launch(record: TrialRecord, space: SearchSpace) -> dict[str, Any]:
 
 def _seconds(records: Sequence[TrialRecord]) -> dict[str, float]:
     totals = {f.name: math.fsum(getattr(r.seconds, f.name) for r in records) for f in fields(Seconds)}
-    totals["own"] = math.fsum(record.seconds.own for record in records)
+    totals["own"] = max(0.0, math.fsum(record.seconds.own for record in records))
     return {name: round(total, 3) for name, total in totals.items()}

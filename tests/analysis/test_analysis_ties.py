@@ -5,7 +5,7 @@ from test_analysis_verdict import launch
 
 from spectune.analysis.launch_noise import LaunchNoise
 from spectune.analysis.ties import ties
-from spectune.analysis.verdict import Question
+from spectune.analysis.verdict import Question, judge
 
 
 def asked(launches, noise=0.045):
@@ -27,10 +27,14 @@ def test_more_launches_tell_apart_what_one_does_not():
     assert not ties(asked(pair * 40), "pick")
 
 
-def test_the_other_branch_is_asked_about_where_it_is_open_which_is_faster():
-    question = asked([launch("base", 100), launch("other base", 99), launch("eagle", 100.5, 3)])
+def test_the_other_branch_is_asked_about_where_it_is_open_with_the_interval_of_the_verdict():
+    question = asked([launch("base", 100), launch("other base", 99), launch("eagle", 101.5, 3), launch("worse", 70, 3)])
+    judged = judge(question).comparisons
     assert [one.candidate_id for one in ties(question, "base")] == ["other base"]
-    assert [one.candidate_id for one in ties(question, "base", across=True)] == ["eagle", "other base"]
+    eagle, other = ties(question, "base", judged=judged)
+    assert (eagle.candidate_id, other.candidate_id) == ("eagle", "other base")
+    assert eagle.judged == judged[0].judged
+    assert eagle.picked_from == 2
 
 
 def test_what_was_not_measured_long_enough_says_nothing():

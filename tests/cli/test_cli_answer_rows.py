@@ -29,6 +29,7 @@ def summary(
     plain: list[int],
     against: int = 0,
     tied: tuple[int, ...] = (),
+    judged: tuple[int, ...] = (),
 ) -> Any:
     return {
         "candidates": [row for rows in candidates for row in rows],
@@ -37,6 +38,7 @@ def summary(
         "pareto": pareto,
         "baselines": [{"trial": trial} for trial in plain],
         "speedup": {"baseline_id": f"id{against}"},
+        "named": [f"id{trial}" for trial in (recommended, *judged)],
     }
 
 
@@ -53,6 +55,14 @@ def test_the_recommended_comes_first_and_baselines_alike_are_one_line():
     assert rest == ["launch 2", "launch 3 (Pareto-optimal, measured once, not confirmed)", "launch 8"]
     assert [one.recommended for one in rows] == [True, False, False, False]
     assert others == ["and 2 more without speculation, 0.98–0.99 × the best without"]
+
+
+def test_what_the_verdict_rests_on_is_always_shown_before_faster_ones() -> None:
+    many = [candidate(trial, 160.0 + trial) for trial in range(10, 30)]
+    judged = candidate(5, 90.0, confirmed=True)
+    rows, _ = answer_rows(summary(*PLAIN, *many, judged, recommended=1, pareto=[20], plain=[0, 1, 2, 3], judged=(5, 2)))
+    assert [one.label for one in rows[:4]] == ["launch 1", "launch 5", "launch 2", "launch 20"]
+    assert rows[1].heading == "launch 5 (confirmed)"
 
 
 def test_what_the_launches_cannot_tell_from_the_recommended_one_is_marked():
@@ -79,5 +89,5 @@ def test_all_of_the_pareto_set_is_shown_and_the_rest_is_counted():
 
 
 def test_nothing_measured_is_nothing_to_show():
-    nothing = summary(recommended=0, pareto=[], plain=[]) | {"recommended": None, "speedup": None}
+    nothing = summary(recommended=0, pareto=[], plain=[]) | {"recommended": None, "speedup": None, "named": []}
     assert answer_rows(nothing) == ([], [])

@@ -13,6 +13,8 @@ from spectune.blotting import blotted_yaml
 from spectune.engines.protocol import Effective
 from spectune.machine import CoresUsed, Difference, Others
 from spectune.report import write_report
+from spectune.report.material import Material
+from spectune.report.sections.break_even import break_even
 from spectune.search.reached import Reached
 from spectune.search.records import Seconds, Status, TrialRecord
 from spectune.search.steps import Role
@@ -45,7 +47,7 @@ def test_verdict_marks_and_caveats_are_told(page):
     assert "Speculate: EAGLE3 strong 3,1,4 gives 1.66 × the decode speed at c1" in page.text
     assert "measured on the CPU reference runtime" in page.text
     assert "Method and caveats" in page.text
-    assert "the budget of 12 launches is used up (12)" in page.text
+    assert "It ended because: the budget of 12 launches is used up." in page.text
 
 
 def test_the_headline_is_as_careful_as_the_answer(tmp_path, page):
@@ -60,6 +62,40 @@ def test_the_headline_is_as_careful_as_the_answer(tmp_path, page):
     assert page_of(tmp_path, lively() + later, finished=False).text.startswith("Speculate so far · sample")
     losing = [record(0, candidate(0), (442.0, 261.0)), record(1, candidate(3), (100.0, 50.0), 1.1)]
     assert page_of(tmp_path, losing).text.startswith("Do not speculate: not confirmed by a later launch")
+
+
+def test_the_tiles_are_the_figures_that_the_verdict_rests_on(tmp_path):
+    records = [
+        record(0, candidate(0), (400.0, 200.0)), record(1, candidate(3), (404.0, 160.0), 3.0),
+        record(2, candidate(6), (420.0, 100.0), 3.5),
+        *(
+            record(3 + n, candidate(steps), (speed, other), 1.0 + steps, role=Role.CONFIRM)
+            for n, (steps, speed, other) in enumerate([(0, 400.0, 200.0), (3, 404.0, 160.0)] * 2)
+        ),
+    ]  # fmt: skip
+    found = page_of(tmp_path, records)
+    whose, means = (
+        "EAGLE3 strong 3,1,4 against the best launch without",
+        "decode speed at c1 and output throughput at c8",
+    )
+    shown = [f"0.90 × {whose}, by the geometric mean of {means}", "1.01 × by decode speed at c1 alone",
+             "0.80 × by output throughput at c8 alone", "4.00 its accept length at c1"]  # fmt: skip
+    places = [found.text.index(tile) for tile in shown]
+    assert places == sorted(places)
+    assert "break-even for one request 3.96 at c1, 5.00 at c8" in found.text
+    rows = break_even(Material.of(summary(records), records, {}, space())).content.rows
+    assert [row.label for row in rows] == ["EAGLE3 strong 3,1,4"] * 2 + ["EAGLE3 strong 6,1,7"] * 2
+
+
+def test_without_a_comparison_there_is_no_tile_of_one(tmp_path):
+    text = page_of(tmp_path, [record(0, candidate(0), (400.0, 200.0))]).text
+    assert "against the best launch without, by" not in text
+
+
+def test_time_that_rounds_to_nothing_has_no_sign(tmp_path):
+    short = dataclasses.replace(lively()[0].seconds, total=32.999)
+    records = [dataclasses.replace(one, seconds=short) for one in lively()]
+    assert "spectune itself 0.0 s 0.0 %" in page_of(tmp_path, records).text
 
 
 def test_launches_beside_other_work_are_a_caveat(tmp_path):

@@ -150,3 +150,47 @@ def test_simpler_is_none_then_chain_then_tree_then_fewer_of_everything() -> None
     order = [baseline(), baseline("LL"), chain(1), chain(2), chain(2, proto="LL"), chain(3)]
     keys = [simplicity(candidate, at) for candidate in order]
     assert keys == sorted(keys)
+
+
+def test_one_that_seems_faster_is_named_with_the_launches_that_say_so() -> None:
+    records = [record(0, baseline()), record(1, chain(3), 140.0, accept=2.0), record(2, chain(2), 190.0, accept=2.0)]
+    for n in range(4):
+        one, speed = ((baseline(), 100.0), (chain(3), 140.0))[n % 2]
+        records.append(record(3 + n, one, speed, accept=2.0, role=Role.CONFIRM))
+    found = summarise(records, speed_only(), Stop("enough"), name="s", engine="e")
+    assert found["recommended"]["candidate_id"] == chain(3).candidate_id
+    (tie,) = found["ties"]
+    assert tie["ratio"][1] > 1.0
+    low, high = tie["ratio"][1:]
+    told = f"{low:.2f}–{high:.2f} × by 1 launch of the search, where the best of many is partly luck"
+    assert f"{speed_only().label(chain(2))} ({told})." in found["sentence"]
+
+
+def test_where_the_verdict_is_open_a_tie_of_the_other_branch_has_the_interval_of_the_verdict() -> None:
+    speeds = {baseline(): [100.0, 103.0, 99.0], chain(3): [110.0, 104.0, 102.0]}
+    records = [record(n, one, speeds[one][n // 2], role=Role.CONFIRM if n > 1 else None)
+               for n, one in enumerate([baseline(), chain(3)] * 3)]  # fmt: skip
+    found = summarise(records, speed_only(), Stop("enough"), name="s", engine="e")
+    assert found["verdict"] == "undecided"
+    ties = {tie["candidate_id"]: tie["ratio"] for tie in found["ties"]}
+    assert ties[found["speedup"]["candidate_id"]] == found["speedup"]["judged"]
+
+
+def test_launches_are_said_to_be_in_turns_where_no_other_lay_between() -> None:
+    def told(*made: Candidate) -> str:
+        records = [record(0, baseline()), record(1, chain(3), 140.0), record(2, chain(2), 139.0)]
+        for one in made:
+            speed = {baseline(): 100.0, chain(3): 140.0}.get(one, 110.0)
+            records.append(record(len(records), one, speed, role=Role.CONFIRM))
+        words = summarise(records, speed_only(), Stop("enough"), name="s", engine="e")["words"]
+        return next(line for line in words if line.startswith("confirmed"))
+
+    assert "in 2 and 2 launches in turns give" in told(baseline(), chain(3), chain(3), baseline())
+    assert "in 2 and 2 launches give" in told(baseline(), chain(2), chain(3), chain(3), baseline())
+    assert "in 2 and 2 launches give" in told(baseline(), baseline(), chain(3), chain(3))
+
+
+def test_what_the_sentence_rests_on_is_named_in_its_order() -> None:
+    records = [record(0, baseline()), record(1, chain(3), 80.0), record(2, chain(2), 75.0)]
+    found = summarise(records, speed_only(), Stop("enough"), name="s", engine="e")
+    assert found["named"] == [baseline().candidate_id, chain(3).candidate_id]

@@ -49,9 +49,14 @@ class BreakEven:
 
 
 def break_even(material: Material) -> Section:
-    """Return what every speculating candidate accepts and what it would have to."""
+    """Return what every speculating candidate accepts and would have to: the one in question, then the fastest."""
     speculating = [row for row in material.rows if row["candidate_id"] not in material.baselines]
-    ranked = sorted(speculating, key=lambda row: (row["speedup"] is None, -(row["speedup"] or [0.0])[0]))
+    ranked = sorted(
+        speculating,
+        key=lambda row: (
+            row["candidate_id"] != material.focus, row["speedup"] is None, -(row["speedup"] or [0.0])[0]
+        ),
+    )  # fmt: skip
     targets = material.space.targets.decode_speed
     rows = tuple(_row(row, material, targets) for row in ranked)
     return Section("break-even", "Break-even", BreakEven(curves(material), predicted(material), _plot(ranked), rows))
@@ -100,7 +105,7 @@ def _target(target: float, cycle_ms: float, accepted: float, steps: int | None) 
 
 
 def _plot(ranked: Sequence[Row]) -> Plot | None:
-    """Return accept length against break-even, a line per candidate and level, fastest first."""
+    """Return accept length against break-even, a line per candidate and level, in the order given."""
     rows = [row for row in ranked if row["break_even"]][:MOST_ROWS]
     if not rows:
         return None
@@ -115,10 +120,11 @@ def _plot(ranked: Sequence[Row]) -> Plot | None:
         dots.append(Dot(begin, at, "text", tip_of(row), "bar", whiskers=span(x, needed, at, "muted")))
         dots.append(Dot(end, at, tone, tip_of(row), whiskers=span(x, accepted, at, tone)))
         names.append(RowName(at, f"{row['level']} · {row['label']}"))
-    shown = "" if len(rows) == len(ranked) else f" The {len(rows)} fastest of {len(ranked)}."
+    shown = "" if len(rows) == len(ranked) else f" {len(rows)} of {len(ranked)} are shown."
     return Plot(
         "accepted", "Accepted and needed",
-        f"Speculation pays where the dot (accepted) lies to the right of the bar (needed). Fastest first.{shown}",
+        "Speculation pays where the dot (accepted) lies to the right of the bar (needed). The candidate in question "
+        f"first, then the fastest.{shown}",
         Axis("accept length (tokens per verify)", x.x_ticks()), Axis(), lines.height,
         segments=tuple(segments), dots=tuple(dots), rows=tuple(names),
         keys=(

@@ -75,9 +75,7 @@ def search(material: Material) -> Section:
 def _stop(stop: Mapping[str, object] | None) -> str:
     if stop is None:
         return "The study has not come to its end."
-    figure = stop.get("figure")
-    shown = f" ({figure:g})" if isinstance(figure, int | float) else ""
-    return f"It ended because: {one_line(str(stop['reason']))}{shown}."
+    return f"It ended because: {one_line(str(stop['reason']))}."
 
 
 def _cost(material: Material) -> str:
@@ -97,7 +95,7 @@ def _cost(material: Material) -> str:
 def _phases(seconds: Mapping[str, float]) -> Iterator[Phase]:
     total = seconds["total"] or 1.0
     for name, (tone, title) in PHASES.items():
-        spent = max(seconds.get(name, 0.0), 0.0)
+        spent = seconds.get(name, 0.0)
         yield Phase(title, tone, duration(spent), round(100.0 * spent / total, 2))
 
 

@@ -60,15 +60,7 @@ def _decision(material: Material) -> tuple[str, str]:
 
 
 def _tiles(material: Material) -> Iterator[Tile]:
-    level = material.space.objectives[0].level
-    row = material.row(material.focus, level)
-    if row is not None and row["speedup"]:
-        spread = wording.speedup_interval(row["speedup"])
-        yield Tile(wording.times(row["speedup"]), f"{row['label']} against the best launch without, at {level}", spread)
-        yield Tile(
-            wording.length(row["accept_length"][0]), "its accept length",
-            f"break-even {wording.length(row['break_even'][0])}",
-        )  # fmt: skip
+    yield from _judged(material)
     trials = material.trials
     failed = sum(trial["status"] == "failed" for trial in trials)
     suspect = sum(trial["status"] == "suspect" for trial in trials)
@@ -78,3 +70,23 @@ def _tiles(material: Material) -> Iterator[Tile]:
     effect = material.told["detectable_effect"]
     if effect is not None:
         yield Tile(f"{effect:.1%}", "smallest gain these launches could show")
+
+
+def _judged(material: Material) -> Iterator[Tile]:
+    """Yield the ratio that the verdict rests on, that of each objective, and what the candidate accepts."""
+    told = material.told["speedup"]
+    if told is None:
+        return
+    whose, goals = f"{told['label']} against the best launch without", told["objectives"]
+    if len(goals) > 1:
+        spread = wording.speedup_interval(told["judged"])
+        yield Tile(wording.times(told["judged"]), f"{whose}, by {told['by']}", spread)
+    for one in goals:
+        meaning = f"by {one['words']} alone" if len(goals) > 1 else f"{whose}, by {one['words']}"
+        yield Tile(wording.times(one["ratio"]), meaning, wording.speedup_interval(one["ratio"]))
+    levels = dict.fromkeys(objective.level for objective in material.space.objectives)
+    found = [row for level in levels if (row := material.row(told["candidate_id"], level)) and row["break_even"]]
+    if found:
+        needed = ", ".join(f"{wording.length(row['break_even'][0])} at {row['level']}" for row in found)
+        accepted = wording.length(found[0]["accept_length"][0])
+        yield Tile(accepted, f"its accept length at {found[0]['level']}", f"break-even for one request {needed}")
