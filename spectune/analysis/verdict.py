@@ -50,6 +50,7 @@ class Question:
         looks: How often it is asked of these launches: again, where it was undecided and more of them were made.
         counted: What the figure is made of, in words; empty where it is the decode speed of one request: it alone has a
             break-even in accept length.
+        missing: Why a branch has no launches, where some were measured; empty where none was.
     """
 
     level: str
@@ -59,6 +60,7 @@ class Question:
     earlier: Sequence[LaunchSpeed] = ()
     looks: int = 1
     counted: str = ""
+    missing: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +97,14 @@ def judge(question: Question) -> Judgement:
     plain = [group for group in groups.values() if not group[0].speculates]
     candidates = [group for group in groups.values() if group[0].speculates]
     if not plain:
-        return Judgement(level, "undecided", None, math.inf, (), f"{level}: undecided, no baseline was measured")
+        words = f"{level}: undecided, {question.missing or 'no baseline was measured'}"
+        return Judgement(level, "undecided", None, math.inf, (), words)
     baseline = max(_deciding(plain, confirmed), key=mean_log)
     without = _branch(plain, question)
     simplicity = {group[0].candidate_id: group[0].simplicity for group in groups.values()}
     recommended = preferred(without, {name: simplicity[name] for name in without.names})
     if not candidates:
-        words = f"{level}: undecided, no speculative candidate was measured"
+        words = f"{level}: undecided, {question.missing or 'no speculative candidate was measured'}"
         return Judgement(level, "undecided", recommended, math.inf, (), words)
     deciding = {group[0].candidate_id for group in _deciding(candidates, confirmed)}
     compared = [

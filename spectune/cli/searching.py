@@ -121,7 +121,8 @@ def carry_out(
     assert answer is not None, "a study ends after at least one launch"
     print_answer(answer, as_json=as_json)
     compared = any(row["speedup"] for row in answer.summary["candidates"] if row["class"] == "all")
-    return DONE if ended.stop.answered and compared else NO_ANSWER
+    answered = ended.stop.answered and compared and answer.summary["no_answer"] is None
+    return DONE if answered else NO_ANSWER
 
 
 def nothing_more(made: int, allowed: int | None, reason: str) -> str:

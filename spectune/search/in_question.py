@@ -64,5 +64,6 @@ def in_question(
         among = ", of those relaunched to decide" if is_confirmed(named, evidence.records) else ""
         why = f"closest to the best launch without speculation by {measure(space)}{among}"
     else:
-        why = f"the fastest there; no verdict rests on it, since none could be judged by {measure(space)}"
+        cause = evidence.unkept or f"none could be judged by {measure(space)}"
+        why = f"the fastest there; no verdict rests on it, since {cause}"
     return InQuestion(candidate.candidate_id, space.label(candidate), chosen.level, why)

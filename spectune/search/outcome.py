@@ -16,6 +16,7 @@ from spectune.search.records import TrialRecord
 from spectune.search.speeds import Speed, by_candidate, counted, of_level, of_objective, speeds, together
 from spectune.search.steps import Role
 from spectune.search.timeline import Timeline, timeline
+from spectune.search.unkept import unkept
 from spectune.search.values import directions, keeps_bounds, measured_values, score
 from spectune.space import Candidate, SearchSpace
 
@@ -47,7 +48,9 @@ class Evidence:
         question: What the verdict answers, by the objectives together.
         verdict: Over the objectives, among candidates that keep the constraints.
         by_level: Decode speed of every candidate against the best baseline, level by level.
-        recommended: The candidate to run; None when nothing was measured.
+        recommended: The candidate to run; None when nothing was measured, or nothing keeps the constraints.
+        unkept: Which constraints no launch keeps, or none of a branch, in a clause; None where each branch has one that
+            keeps them.
         ties: The others that these launches cannot tell from it, each compared with it, fastest first: of its branch,
             and of both where the verdict is open.
         pareto: One launch for each candidate that keeps the constraints and that nothing beats in every objective.
@@ -59,8 +62,14 @@ class Evidence:
     verdict: Verdict
     by_level: tuple[Judgement, ...]
     recommended: Candidate | None
+    unkept: str | None
     ties: tuple[Comparison, ...]
     pareto: Sequence[TrialRecord]
+
+    @property
+    def no_answer(self) -> str | None:
+        """Why nothing can be recommended, in a clause; None where something is."""
+        return None if self.recommended is not None else self.unkept or "nothing was measured that could be compared"
 
     @property
     def chance(self) -> float | None:
@@ -78,6 +87,7 @@ def weigh(records: Sequence[TrialRecord], space: SearchSpace) -> Evidence:
     earlier = [r for r in line.launches if r.role is not Role.CONFIRM]
     groups = by_candidate(usable)
     kept = [record for record in usable if keeps_bounds(groups[record.candidate], space)]
+    missing = unkept(usable, space)
     confirmed = frozenset(r.candidate.candidate_id for r in usable if r.role is Role.CONFIRM)
     looks = max((r.look for r in usable if r.role is Role.CONFIRM), default=1)
 
@@ -85,7 +95,8 @@ def weigh(records: Sequence[TrialRecord], space: SearchSpace) -> Evidence:
         name: str, among: Sequence[TrialRecord], speed: Speed, level: str, noise: LaunchNoise, counts: str = ""
     ) -> Question:
         before = speeds(earlier, speed, level, space, line.doubts)
-        return Question(name, speeds(among, speed, level, space, line.doubts), noise, confirmed, before, looks, counts)
+        found = speeds(among, speed, level, space, line.doubts)
+        return Question(name, found, noise, confirmed, before, looks, counts, missing or "")
 
     name = space.objectives[0].name if len(space.objectives) == 1 else TOGETHER
     question = asked(name, kept, together(space), space.objectives[0].level, line.noise, counted(space.objectives))
@@ -109,6 +120,7 @@ def weigh(records: Sequence[TrialRecord], space: SearchSpace) -> Evidence:
         verdict=Verdict(overall, tuple(parts)),
         by_level=tuple(by_level),
         recommended=recommended,
+        unkept=missing,
         ties=() if recommended is None else ties(apart, recommended.candidate_id, judged=open_),
         pareto=_pareto(kept, space),
     )

@@ -66,7 +66,7 @@ def picked(asked: str, records: Sequence[TrialRecord], evidence: Evidence, space
         raise SpectuneError(f"a pick is {', '.join(Need)} or the number of a launch, but got {asked!r}")
     found, need = _needed(Need(asked), evidence, space)
     if found is None:
-        raise SpectuneError("no launch of this study was measured as asked for within its constraints: nothing to pick")
+        raise SpectuneError(f"nothing to pick: {evidence.no_answer or f'no launch could be picked {need}'}")
     return Pick(asked, found, f"picked {need}{_doubt(found, evidence)}")
 
 

@@ -30,20 +30,21 @@ def sentence(evidence: Evidence, space: SearchSpace) -> str:
 def _decided(evidence: Evidence, space: SearchSpace) -> str:
     candidate, overall = evidence.recommended, evidence.verdict.overall
     if candidate is None:
-        return "No answer: nothing was measured that could be compared."
+        return f"No answer: {evidence.no_answer}."
+    chosen = space.label(candidate)
     if overall.decision == "speculation":
         found = [
             c for part in evidence.verdict.parts for c in part.comparisons if c.candidate_id == overall.recommended
         ]
         gains = " and ".join(map(gain, found))
-        return (
-            f"Speculate: {space.label(candidate)} gives {gains} of the best launch without.{_origin(evidence, space)}"
-        )
+        return f"Speculate: {chosen} gives {gains} of the best launch without.{_origin(evidence, space)}"
+    if overall.best is None and evidence.unkept is not None:
+        return f"Not compared: {evidence.unkept}. Of those that keep what the space asks for the choice is {chosen}."
     if overall.best is None:
         told = "without" if candidate.speculative else "with"
         if all(one.speculative is candidate.speculative for one in _candidates(evidence)):
             return f"Undecided: no candidate {told} speculation was measured yet."
-        return f"Undecided: no candidate {told} speculation was measured that keeps what the space asks for."
+        return f"Undecided: no candidate {told} speculation was measured that could be compared."
     lead = {
         "no_speculation": f"Do not speculate: by {measure(space)} no candidate is as fast as the best launch without",
         "tie": f"Do not speculate: by {measure(space)} no candidate is faster by more than it is worth",
@@ -93,7 +94,7 @@ def words(evidence: Evidence, space: SearchSpace) -> list[str]:
     """Return how the verdict came about: each figure, confirmation, and how steady the machine was."""
     verdict, line = evidence.verdict, evidence.line
     told = [verdict.overall.words]
-    if len(verdict.parts) > 1:
+    if len(verdict.parts) > 1 and evidence.unkept is None:
         told += [part.words for part in verdict.parts]
     told += [seen] if (seen := _seen_before(evidence, space)) else []
     told += [tied] if (tied := ties_words(evidence, space, len(evidence.ties))) else []

@@ -71,6 +71,8 @@ def summarise(
         "finished": stop is not None,
         "verdict": evidence.verdict.overall.decision,
         "sentence": told if open_ is None or stop is None else f"{told} {open_.words}",
+        "no_answer": evidence.no_answer,
+        "unkept": evidence.unkept,
         "words": [*words(evidence, space), *([] if beside is None else [beside])],
         "beside": beside,
         "detectable_effect": effect if math.isfinite(effect) else None,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from spectune.analysis.estimate import Estimate
@@ -102,7 +104,7 @@ def values_and_constraints(
     """
     values = measured_values(record, space)
     if values is not None:
-        return values, {LAUNCH: -1.0, **bounds(record, space)}
+        return values, {LAUNCH: -1.0, **broken(record, space)}
     seen = [v for other in others if (v := measured_values(other, space)) is not None]
     placeholders = []
     for index, direction in enumerate(directions(space)):
@@ -111,26 +113,59 @@ def values_and_constraints(
     return placeholders, {LAUNCH: 1.0}
 
 
-def bounds(record: TrialRecord, space: SearchSpace) -> dict[str, float]:
-    """Return by how much each constraint of the space is broken, relative to its bound; ≤ 0 where it is kept."""
-    broken: dict[str, float] = {}
-    for constraint in space.constraints:
-        level = record.level(constraint.level)
-        if level is None:
-            continue
-        value = figure(level, constraint.metric)
-        if constraint.max is not None:
-            broken[f"{constraint.metric}≤{constraint.max:g}@{constraint.level}"] = value / constraint.max - 1.0
-        if constraint.min is not None:
-            broken[f"{constraint.metric}≥{constraint.min:g}@{constraint.level}"] = 1.0 - value / constraint.min
-    return broken
+@dataclass(frozen=True)
+class Bound:
+    """One side of a constraint.
+
+    Attributes:
+        metric: What is bounded.
+        level: Where.
+        limit: The bound, above 0.
+        most: Whether it is the largest value allowed; otherwise the smallest.
+    """
+
+    metric: str
+    level: str
+    limit: float
+    most: bool
+
+    @property
+    def sign(self) -> str:
+        """How it is written."""
+        return "≤" if self.most else "≥"
+
+    def measured(self, launches: Sequence[TrialRecord]) -> float | None:
+        """Return the mean of launches of one candidate; None where none was measured there."""
+        levels = [level for record in launches if (level := record.level(self.level)) is not None]
+        return fmean(figure(level, self.metric) for level in levels) if levels else None
+
+    def excess(self, launches: Sequence[TrialRecord]) -> float | None:
+        """Return by how much that breaks the bound, relative to it; 0 or less where it is kept."""
+        value = self.measured(launches)
+        if value is None:
+            return None
+        return value / self.limit - 1.0 if self.most else 1.0 - value / self.limit
+
+    def kept(self, launches: Sequence[TrialRecord]) -> bool:
+        """Whether a candidate keeps it, as far as it was measured."""
+        return (self.excess(launches) or 0.0) <= 0.0
+
+
+def bounds(space: SearchSpace) -> list[Bound]:
+    """Return what the constraints of a space allow."""
+    sides = [(c, limit, most) for c in space.constraints for limit, most in ((c.max, True), (c.min, False))]
+    return [Bound(c.metric, c.level, limit, most) for c, limit, most in sides if limit is not None]
+
+
+def broken(record: TrialRecord, space: SearchSpace) -> dict[str, float]:
+    """Return by how much each bound of the space is broken, relative to it; ≤ 0 where it is kept."""
+    found = {f"{one.metric}{one.sign}{one.limit:g}@{one.level}": one.excess([record]) for one in bounds(space)}
+    return {name: excess for name, excess in found.items() if excess is not None}
 
 
 def keeps_bounds(launches: Sequence[TrialRecord], space: SearchSpace) -> bool:
     """Whether a candidate keeps every constraint of the space, on the mean of its launches."""
-    broken = [bounds(record, space) for record in launches]
-    names = {name for each in broken for name in each}
-    return all(math.fsum(each.get(name, 0.0) for each in broken) <= 0.0 for name in names)
+    return all(bound.kept(launches) for bound in bounds(space))
 
 
 def attributes(candidate: Candidate, role: str, space: SearchSpace) -> Mapping[str, str]:

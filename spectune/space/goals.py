@@ -90,6 +90,10 @@ class Constraint(Section):
             if isinstance(bound, bool) or not isinstance(bound, int | float) or not math.isfinite(bound):
                 message = f"'{key}' of {metric} must be a number, but got {bound!r}"
                 raise ValueError(message)
+            if bound <= 0:
+                fate = "nothing" if key == "max" else "everything"
+                message = f"'{key}' of {metric} must be above 0, but got {bound!r}: {fate} keeps it"
+                raise ValueError(message)
         return {"metric": metric, **bounds, **{key: raw[key] for key in ("level",) if key in raw}}
 
     @model_validator(mode="after")

@@ -201,6 +201,14 @@ def test_one_bad_value(old: str, new: str, expected: str) -> None:
             "constraints: [{ttft_p95_ms: {max: many}, level: c1}]",
             "7: constraints[0]: 'max' of ttft_p95_ms must be a num",
         ),
+        (
+            "constraints: [{ttft_p95_ms: {max: -1}, level: c1}]",
+            "7: constraints[0]: 'max' of ttft_p95_ms must be above 0",
+        ),
+        (
+            "constraints: [{ttft_p95_ms: {min: 0}, level: c1}]",
+            "7: constraints[0]: 'min' of ttft_p95_ms must be above 0",
+        ),
         ("constraints: [{ttft_p95_ms: {max: 1, min: 2}, level: c1}]", "7: constraints[0]: nothing is at least 2"),
         ("constraints: [{ttft_p95_ms: {max: 1}}]", "7: 'level' is missing in constraints[0]"),
         (

@@ -41,10 +41,11 @@ class Command:
 
 @dataclass(frozen=True)
 class Commands:
-    """The recommended launch first; None where there is none."""
+    """The recommended launch first; None where there is none, with the reason."""
 
     recommended: Command | None
     others: tuple[Command, ...]
+    no_answer: str | None
 
 
 def launches_to_run(material: Material) -> Section:
@@ -59,7 +60,9 @@ def launches_to_run(material: Material) -> Section:
         if candidate != material.recommended:
             facts = {"trial": trial, "label": material.labels[candidate], "candidate_id": candidate}
             others.append(_command(material, record.command, facts))
-    return Section("launches-to-run", "Recommended launch", Commands(recommended, tuple(others)))
+    return Section(
+        "launches-to-run", "Recommended launch", Commands(recommended, tuple(others), material.told["no_answer"])
+    )
 
 
 def _command(material: Material, command: LaunchCommand, facts: Mapping[str, Any]) -> Command:

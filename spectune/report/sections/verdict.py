@@ -50,6 +50,10 @@ def verdict(material: Material) -> Section:
 
 def _decision(material: Material) -> tuple[str, str]:
     """Return tone and words: an answer that rests on the search alone, or on part of it, says so."""
+    if material.told["no_answer"] is not None:
+        return "unclear", "No answer"
+    if material.told["unkept"] is not None:
+        return "unclear", "Not compared"
     tone, decided = DECISIONS.get(material.told["verdict"], DECISIONS["undecided"])
     if material.told["verdict"] == "undecided" or material.focus is None:
         return tone, decided

@@ -19,7 +19,7 @@ from spectune.search.guided.choosing import Promise, at_the_front, contenders, d
 from spectune.search.guided.evidence import Evidence
 from spectune.search.guided.landscape import Landscape, chances
 from spectune.search.guided.paying import chance, chance_by_priors
-from spectune.search.guided.stopping import MARGIN, SHORTLIST, Outlook, Outlooks, outlook
+from spectune.search.guided.stopping import MARGIN, SHORTLIST, Outlook, Outlooks, outlook, outlook_within_bounds
 from spectune.search.guided.teaching import EQUAL, Advice, first_speculation, first_tree, unheard
 from spectune.search.guided.wording import compared
 from spectune.search.ranking import SMALL_CHANCE
@@ -159,10 +159,13 @@ class Guide:
         if not untried.any() or not tried:
             return None
         beliefs, dropped = self.beliefs.soberly(evidence), self.dropped(evidence)
+        kept = any(item.targets is not None and self._keeps_bounds(item) for item in evidence)
         untried &= ~self._hopeless(dropped)
         reasons = tuple(dropped.values())
         if not untried.any():
-            return Outlook(0.0, 0.0, dropped=reasons, barren=True)
+            return Outlook(0.0, 0.0, dropped=reasons, barren=True, kept=kept)
+        if not kept:
+            return replace(outlook_within_bounds(beliefs, np.flatnonzero(untried)), dropped=reasons)
         inflation = self.beliefs.forecasts(evidence, sober=True).inflation(evidence)
         finalists = self._finalists(evidence, np.array(tried))
         goal = float(beliefs.score[finalists].max()) + math.log1p(MARGIN)

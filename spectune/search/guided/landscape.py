@@ -224,7 +224,7 @@ def _keeps(space: SearchSpace, logs: Floats) -> Floats:
     found = np.ones(logs.shape[1] if len(logs) else 1)
     for row, constraint in zip(logs, space.constraints, strict=True):
         if constraint.max is not None:
-            found = found * ndtr((np.log(max(constraint.max, 1e-9)) - row) / BOUND_DOUBT)
-        if constraint.min is not None and constraint.min > 0.0:
+            found = found * ndtr((np.log(constraint.max) - row) / BOUND_DOUBT)
+        if constraint.min is not None:
             found = found * ndtr((row - np.log(constraint.min)) / BOUND_DOUBT)
     return found

@@ -47,6 +47,8 @@ def chance_by_priors(chart: Chart, goals: tuple[Target, ...], borrowed: Sequence
 def chance(beliefs: Landscape, failed: Booleans, inflation: float) -> float | None:
     """Return the chance by what is believed of all candidates; None where a branch has none that may run.
 
+    Of the draws in which any candidate runs within the bounds.
+
     Args:
         beliefs: After some launches.
         failed: Candidates that were launched and did not run.
@@ -63,7 +65,8 @@ def chance(beliefs: Landscape, failed: Booleans, inflation: float) -> float | No
     draws = beliefs.draws(together, DRAWS, rng, max(LEAST_INFLATION, inflation))
     draws = np.where(rng.random(draws.shape) < beliefs.feasible[together], draws, -np.inf)
     theirs, plain = draws[:, : len(numbers[0])].max(axis=1), draws[:, len(numbers[0]) :].max(axis=1)
-    return float(np.mean(theirs > plain))
+    decided = np.isfinite(theirs) | np.isfinite(plain)  # elsewhere nothing runs within the bounds
+    return float(np.mean(theirs[decided] > plain[decided])) if decided.mean() >= LEAST_FEASIBLE else None
 
 
 def _finalists(beliefs: Landscape, among: Booleans) -> npt.NDArray[np.int64]:

@@ -45,6 +45,8 @@ class Outlook:
         open: How many untried candidates, launched one by one, would leave too little chance to go on for.
         dropped: Branches that cannot pay, and why, in a sentence each.
         barren: Whether there is nothing untried but what was dropped.
+        kept: Whether a launched candidate keeps the bounds. If none does, `chance` is that of the likeliest untried
+            one to keep them: what the models have wrong they have wrong of all.
     """
 
     chance: float
@@ -52,6 +54,7 @@ class Outlook:
     open: int = 0
     dropped: tuple[str, ...] = ()
     barren: bool = False
+    kept: bool = True
 
     @property
     def enough(self) -> bool:
@@ -61,6 +64,11 @@ class Outlook:
     @property
     def reason(self) -> str:
         """Why it ends, in one sentence."""
+        if not self.kept:
+            least = "under 1%" if self.chance < 0.01 else f"{self.chance:.0%}"
+            likeliest = "" if self.barren else f" (the likeliest: {least})"
+            lead = "no launched candidate keeps the constraints, and by this search's model no untried one is likely to"
+            return "; ".join((f"{lead}{likeliest}", *self.dropped))
         share = "over 99%" if self.chance < 0.01 else f"{1.0 - self.chance:.0%}"
         sure = (
             f"by this search's model it is {share} sure that no untried candidate is better by more than {MARGIN:.0%} "
@@ -94,6 +102,12 @@ class Outlooks:
         if len(seen) not in self._known or self._known[len(seen)][0] != seen:
             self._known[len(seen)] = seen, self._look(seen)
         return self._known[len(seen)][1]
+
+
+def outlook_within_bounds(beliefs: Landscape, untried: Integers) -> Outlook:
+    """Return what is left to find while no launched candidate keeps the bounds: one that does."""
+    likely = beliefs.feasible[untried]
+    return Outlook(float(likely.max()), 0.0, open=int(np.count_nonzero(likely > 1.0 - SURE)), kept=False)
 
 
 def outlook(beliefs: Landscape, untried: Integers, finalists: Integers, inflation: float) -> Outlook:

@@ -20,7 +20,8 @@ def describe(space: SearchSpace, beliefs: Landscape, number: int) -> str:
         for objective, value in zip(space.objectives, beliefs.means[:, number], strict=False)
     ]
     feasible = float(beliefs.feasible[number])
-    return f"expected {' and '.join(figures)}" + ("" if feasible >= SURE_TO_RUN else f" if it runs ({feasible:.0%})")
+    fate = "runs within the constraints" if space.constraints else "runs"
+    return f"expected {' and '.join(figures)}" + ("" if feasible >= SURE_TO_RUN else f" if it {fate} ({feasible:.0%})")
 
 
 def compared(
