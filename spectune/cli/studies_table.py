@@ -44,7 +44,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
     table.add_column("last launch", no_wrap=True)
     for row in rows:
         speedup = row["speedup"]
-        verdict = VERDICTS.get(row["verdict"], "no answer yet")
+        verdict = "no answer" if row["no_answer"] else VERDICTS.get(row["verdict"], "no answer yet")
         table.add_row(
             Text(row["study"]),
             Text(row["engine"]),
@@ -68,6 +68,7 @@ def _row(folder: StudyFolder) -> dict[str, Any]:
         "simulated": _kind(folder) == "simulated",
         "finished": bool(summary.get("finished")),
         "verdict": summary.get("verdict"),
+        "no_answer": summary.get("no_answer"),
         "recommended": recommended.get("label") if isinstance(recommended, dict) else None,
         "speedup": speedup.get("judged") if isinstance(speedup, dict) else None,
         "last_launch": _object(records[-1]).get("started_at") if records else None,

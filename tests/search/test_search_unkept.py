@@ -117,6 +117,7 @@ def test_search_report_export_and_breakeven_say_the_same(studied: tuple[Path, Re
         shown = CliRunner().invoke(app, ["report", "sim", "--json"])
         assert json.loads(shown.stdout)["no_answer"].startswith(said)
         assert said in CliRunner().invoke(app, ["breakeven", "sim"]).stdout
+        assert "no answer" in CliRunner().invoke(app, ["studies"]).stdout
         for words in (["export", "sim"], ["export", "sim", "--pick", "latency"]):
             error = CliRunner().invoke(app, words).exception
             assert isinstance(error, SpectuneError)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -95,7 +95,10 @@ class Outlooks:
             if found is None or found.barren or not found.enough:
                 break
             before = self._at(seen[: len(seen) - back])
-            found = None if before is None else max(found, before, key=lambda one: one.chance)
+            if before is None:
+                return None
+            # Which question is open, whether any keeps the bounds or one is better, the last launch says.
+            found = replace(max(found, before, key=lambda one: one.chance), kept=found.kept)
         return found
 
     def _at(self, seen: Seen) -> Outlook | None:

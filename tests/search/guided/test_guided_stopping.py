@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from guided_world import engine, search, space
+from guided_world import TEXT, engine, search, space
 
 from spectune.search.guided.beliefs import Beliefs
 from spectune.search.guided.chart import Chart
 from spectune.search.guided.evidence import Evidence, evidence_of
+from spectune.search.guided.guide import Guide
 from spectune.search.guided.stopping import HOLDS, SURE, Outlook, Outlooks
 from spectune.space import Candidate
 
@@ -72,3 +73,25 @@ def test_deviations_are_widened_by_what_surprised_just_now() -> None:
     known = (*evidence[:-1], surprised)
     assert after.inflation(known) == pytest.approx(after.miss(known))
     assert after.inflation(known) > 2.0 * usual.inflation(evidence)
+
+
+def test_while_nothing_keeps_the_constraints_the_search_goes_on_for_one_that_may() -> None:
+    free = search(space(), 6)
+    best = max(level.decode_speed.est for record in free for level in record.levels if level.level == "c1")
+    for least, enough in ((1.03 * best, False), (100.0 * best, True)):
+        at = space(f"{TEXT}constraints: [{{decode_speed: {{min: {least}}}, level: c1}}]\n")
+        guide, evidence = Guide(at, engine(at)), evidence_of(free, at)
+        found = guide.outlook(evidence)
+        assert found is not None
+        assert (found.kept, found.enough) == (False, enough)
+        pays = guide.paying(evidence)
+        assert (pays is None) is enough
+    assert found.reason.startswith("no launched candidate keeps the constraints, and by this search's model no untried")
+    assert "finalists" not in found.reason
+
+
+def test_the_last_launch_says_whether_any_keeps_the_constraints() -> None:
+    none = [Outlook(chance, 0.0, 1, kept=False) for chance in (LITTLE, 2.0 * LITTLE)]
+    found = told([*none, *chances(LITTLE)]).after(SEEN[:2])
+    assert found is not None
+    assert (found.chance, found.kept) == (2.0 * LITTLE, True)
