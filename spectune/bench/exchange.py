@@ -18,6 +18,7 @@ from spectune.printable import one_line
 # Inside a JSON string the closing quote of the key would be escaped, so this never matches generated text.
 _COUNT_KEY, _COUNT = b'"completion_tokens"', re.compile(rb'"completion_tokens"\s*:\s*(\d{1,18})')
 _FINISH_KEY, _UNFINISHED = b'"finish_reason"', re.compile(rb'"finish_reason"\s*:\s*null')
+_CORRECT = ("spec_num_correct_drafts", "spec_accepted_drafts", "spec_accept_token_num")
 _SHOWN = 200
 _OVERSHOOT = 64  # tokens of the last verify that engines before 0.5.6 sent beyond the end
 _IDS_DIFFER = 0.05  # of the tokens counted
@@ -199,11 +200,8 @@ def _finish(reason: object) -> tuple[str | None, str | None]:
 
 def speculation_counters(meta: dict[str, Any], tokens: int) -> tuple[int, int, tuple[int, ...]]:
     """Verifies, correct drafts and histogram under the names of all engine versions (SGLANG_0.5.23.md, section 6)."""
-    verifies = _count(meta, "spec_verify_ct")
-    correct = _count(meta, "spec_num_correct_drafts", "spec_accepted_drafts", "spec_accept_token_num")
-    if verifies and not any(
-        name in meta for name in ("spec_num_correct_drafts", "spec_accepted_drafts", "spec_accept_token_num")
-    ):
+    verifies, correct = _count(meta, "spec_verify_ct"), _count(meta, *_CORRECT)
+    if verifies and not any(name in meta for name in _CORRECT):
         # 0.5.1 counts verifies only: the prefill gives one token, and every verify one bonus token.
         correct = max(tokens - 1 - verifies, 0)
     histogram = meta.get("spec_correct_drafts_histogram") or meta.get("spec_accept_histogram") or ()

@@ -15,12 +15,11 @@ from pathlib import Path
 
 from spectune import __version__
 from spectune.machine.reading import text_of
-from spectune.withheld import hides_secret
+from spectune.withheld import HIDDEN, hides_secret
 
 LIBRARIES = ("optuna", "numpy", "aiohttp", "nvidia-ml-py")
 TOOLS = ("cc", "g++", "ninja", "nvcc")
 ROOT = Path("/")
-HIDDEN = "***"
 _TOLD = re.compile(r"(NCCL|CUDA|SGLANG|SGL|TORCH|FLASHINFER|TRITON)_\w+|LD_PRELOAD|OMP_NUM_THREADS")
 LONGEST = 200  # characters of a value worth keeping
 
