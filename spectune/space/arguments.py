@@ -17,7 +17,7 @@ class Argument(Protocol):
     """What an engine knows of one argument."""
 
     def complaint(self, value: Any) -> str | None:
-        """Returns what is wrong with passing `value`, or None."""
+        """Return what is wrong with passing `value`, or None."""
         ...
 
 
@@ -36,7 +36,7 @@ def argument_problems(
     engine: EngineSection | None,
     known_arguments: KnownArguments | None,
 ) -> Iterator[Problem]:
-    """Yields names and values that the engine does not accept.
+    """Yield names and values that the engine does not accept.
 
     Args:
         document: For lines.
@@ -75,7 +75,7 @@ def _canonical(value: object) -> tuple[Value, ...]:
 
 
 def _probes(parameter: Parameter | None) -> tuple[Value, ...]:
-    """Returns the values worth checking: of a range its ends."""
+    """Return the values worth checking: of a range its ends."""
     if parameter is None:
         return ()
     if isinstance(parameter.domain, IntegerRange):

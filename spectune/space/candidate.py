@@ -31,7 +31,7 @@ class Candidate:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Candidate:
-        """Returns the candidate of `values`, in any order, lists or tuples.
+        """Return the candidate of `values`, in any order, lists or tuples.
 
         Raises:
             ValueError: A value is null, not finite, empty or nested.
@@ -110,13 +110,13 @@ class Candidate:
         return label_of(self.values)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns plain data for a JSON file."""
+        """Return plain data for a JSON file."""
         values = {name: list(value) if isinstance(value, tuple) else value for name, value in self.items}
         return {"candidate_id": self.candidate_id, "values": values}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Candidate:
-        """Returns what `to_json` wrote.
+        """Return what `to_json` wrote.
 
         Raises:
             SpectuneError: Values are missing or malformed, or do not belong to the id that stands beside them.

@@ -77,7 +77,7 @@ class Condition:
         return tuple(name for name, _ in self.tests)
 
     def to_plain(self) -> dict[str, object]:
-        """Returns what would stand in a YAML file."""
+        """Return what would stand in a YAML file."""
         return {name: _plain(tests) for name, tests in self.tests}
 
     def __str__(self) -> str:
@@ -87,7 +87,7 @@ class Condition:
 
 
 def parse_condition(raw: Mapping[str, object], line: int | None = None) -> Condition:
-    """Reads a condition.
+    """Read a condition.
 
     Args:
         raw: Name → value, operator with number (`">5"`, `"!=x"`), or a list of these of which any may hold.
@@ -102,7 +102,7 @@ def parse_condition(raw: Mapping[str, object], line: int | None = None) -> Condi
 
 
 def parse_tests(raw: object) -> tuple[Test, ...]:
-    """Reads the right-hand side of one entry of a condition: the alternatives of which any may hold.
+    """Read the right-hand side of one entry of a condition: the alternatives of which any may hold.
 
     Raises:
         ValueError: Unknown operator, an order without a number, null, or an empty list.

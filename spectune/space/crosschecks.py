@@ -32,7 +32,7 @@ def crosscheck(
     workload: Workload | None,
     left_out: Collection[str] = (),
 ) -> Iterator[Problem]:
-    """Yields what is wrong between sections.
+    """Yield what is wrong between sections.
 
     Args:
         document: For lines.

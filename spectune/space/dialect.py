@@ -35,23 +35,23 @@ def _resolvers() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
 
 
 class Loader(yaml.SafeLoader):
-    """Reads the dialect."""
+    """Read the dialect."""
 
     yaml_implicit_resolvers: Any = _resolvers()
 
 
 class Dumper(yaml.SafeDumper):
-    """Writes the dialect: what it leaves unquoted, `Loader` reads back as the same type."""
+    """Write the dialect: what it leaves unquoted, `Loader` reads back as the same type."""
 
     yaml_implicit_resolvers: Any = _resolvers()
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002  # the interface is yaml's
-        """Writes repeated values in full: the file is for people."""
+        """Write repeated values in full: the file is for people."""
         return True
 
 
 def scalar_value(node: yaml.ScalarNode) -> str | int | float | bool | None:
-    """Returns the plain value of a scalar.
+    """Return the plain value of a scalar.
 
     Raises:
         ValueError: The tag is not one of the dialect, or its text does not fit it.
@@ -77,5 +77,5 @@ def scalar_value(node: yaml.ScalarNode) -> str | int | float | bool | None:
 
 
 def dump(data: object) -> str:
-    """Returns `data` as YAML in block style with short lists on one line, in the order given."""
+    """Return `data` as YAML in block style with short lists on one line, in the order given."""
     return yaml.dump(data, Dumper=Dumper, sort_keys=False, default_flow_style=None, width=118, allow_unicode=True)

@@ -41,7 +41,7 @@ class Document:
     problems: tuple[Problem, ...] = ()
 
     def line_of(self, path: KeyPath) -> int:
-        """Returns the line of the key at `path`, of a list item, or of the nearest enclosing entry that exists."""
+        """Return the line of the key at `path`, of a list item, or of the nearest enclosing entry that exists."""
         for end in range(len(path), 0, -1):
             line = self.key_lines.get(path[:end], self.value_lines.get(path[:end]))
             if line is not None:
@@ -49,12 +49,12 @@ class Document:
         return 1
 
     def problem(self, path: KeyPath, message: str) -> Problem:
-        """Returns a problem with the thing at `path`."""
+        """Return a problem with the thing at `path`."""
         return Problem(message, self.file, self.line_of(path))
 
 
 def read_document(file: Path) -> Document:
-    """Reads a YAML file.
+    """Read a YAML file.
 
     Raises:
         InputProblems: It cannot be opened, is too large, is not UTF-8, does not parse or is not a mapping.

@@ -14,7 +14,7 @@ _DURATION = re.compile(rf"(?:{_NUMBER}h)?\s*(?:{_NUMBER}m)?\s*(?:{_NUMBER}s)?")
 
 
 def parse_duration(raw: object) -> float:
-    """Returns the seconds of a duration such as `20m`, `90s`, `1.5h` or `1h30m`.
+    """Return the seconds of a duration such as `20m`, `90s`, `1.5h` or `1h30m`.
 
     Raises:
         ValueError: No unit, another unit, not a string, or not more than zero.
@@ -31,7 +31,7 @@ def parse_duration(raw: object) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """Returns the shortest text that `parse_duration` reads back as `seconds`.
+    """Return the shortest text that `parse_duration` reads back as `seconds`.
 
     Args:
         seconds: More than zero.

@@ -70,7 +70,7 @@ class EngineSection(Section):
         return runtime
 
     def simulated(self, profile: str | None, *, virtual: bool) -> EngineSection:
-        """Returns the same launches on the simulated engine.
+        """Return the same launches on the simulated engine.
 
         Args:
             profile: The machine, instead of the one named here.
@@ -97,7 +97,7 @@ def _ranks(args: Any) -> int:
 
 
 def exclusive_key_problems(engine: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yields (key, message) for keys of the `engine` section that cannot stand beside the others.
+    """Yield (key, message) for keys of the `engine` section that cannot stand beside the others.
 
     Args:
         engine: The section as plain data.
@@ -111,7 +111,7 @@ def exclusive_key_problems(engine: Mapping[str, Any]) -> Iterator[tuple[str, str
 
 
 def fixed_argument_problem(name: str) -> str | None:
-    """Returns why `name` cannot stand in `engine.args`, or None."""
+    """Return why `name` cannot stand in `engine.args`, or None."""
     if is_environment(name):
         return f"'{name}' is no argument; write it under engine.env without 'env.'"
     if name == ALGORITHM or is_speculative(name):

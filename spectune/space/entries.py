@@ -18,7 +18,7 @@ _SURE_LIKENESS = 0.8
 
 
 def read_parameters(document: Document, data: Mapping[str, Any]) -> tuple[dict[str, Parameter], list[Problem]]:
-    """Returns the parameters of the `search` section that are well-formed, and what is wrong with the others.
+    """Return the parameters of the `search` section that are well-formed, and what is wrong with the others.
 
     Args:
         document: For lines.
@@ -41,7 +41,7 @@ def read_parameters(document: Document, data: Mapping[str, Any]) -> tuple[dict[s
 def read_conditions(
     document: Document, data: Mapping[str, Any], parameters: Mapping[str, Parameter]
 ) -> tuple[tuple[Condition, ...], list[Problem]]:
-    """Returns the conditions of the `forbid` section, and what is wrong with it.
+    """Return the conditions of the `forbid` section, and what is wrong with it.
 
     Args:
         document: For lines.
@@ -94,7 +94,7 @@ def _unsearched(document: Document, item: Mapping[str, object], path: KeyPath, s
 def _misspelt(
     document: Document, tests: Mapping[str, tuple[Test, ...]], path: KeyPath, parameters: Mapping[str, Parameter]
 ) -> Iterator[Problem]:
-    """Yields operands that are no value of their parameter but all but one; others may stem from a wider space."""
+    """Yield operands that are no value of their parameter but all but one; others may stem from a wider space."""
     for name, alternatives in tests.items():
         words = [value for value in (parameters[name].values if name in parameters else ()) if isinstance(value, str)]
         for test in alternatives:

@@ -40,7 +40,7 @@ _REFUSED = {
 
 
 def environment_name_problem(name: str) -> str | None:
-    """Returns why the variable `name` cannot be part of a space, or None."""
+    """Return why the variable `name` cannot be part of a space, or None."""
     if not _NAME.fullmatch(name):
         return f"'{name}' is not the name of an environment variable: letters, digits and _, no digit first"
     if name in _REFUSED:
@@ -56,7 +56,7 @@ def environment_name_problem(name: str) -> str | None:
 
 
 def environment_value_problem(name: str, value: str) -> str | None:
-    """Returns why `value` cannot be the value of the variable `name`, or None."""
+    """Return why `value` cannot be the value of the variable `name`, or None."""
     if any(unicodedata.category(character) == "Cc" for character in value):
         return f"the value of {name} must be one line without control characters, but got {_shown(value)}"
     if len(f"{name}={value}".encode("utf-8", "replace")) >= LONGEST_BYTES:

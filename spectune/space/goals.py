@@ -108,7 +108,7 @@ class Constraint(Section):
         return {self.metric: {key: x for key, x in bounds.items() if x is not None}, "level": self.level}
 
     def excess(self, value: float) -> float:
-        """Returns by how much `value` breaks the bound, in the metric's unit; 0 or less when it keeps it."""
+        """Return by how much `value` breaks the bound, in the metric's unit; 0 or less when it keeps it."""
         over = [] if self.max is None else [value - self.max]
         under = [] if self.min is None else [self.min - value]
         return max(over + under)

@@ -22,7 +22,7 @@ _SHAPE = (NUM_STEPS, EAGLE_TOPK, NUM_DRAFT_TOKENS)
 
 
 def label_of(values: Mapping[str, Value], leave_out: Collection[str] = ()) -> str:
-    """Returns a label such as `EAGLE3 strong 3,1,4 · graphs 1-8` or `no speculation`.
+    """Return a label such as `EAGLE3 strong 3,1,4 · graphs 1-8` or `no speculation`.
 
     Args:
         values: Name → value of a candidate.
@@ -37,7 +37,7 @@ def label_of(values: Mapping[str, Value], leave_out: Collection[str] = ()) -> st
 
 
 def drafter_name(path: str) -> str:
-    """Returns the last component of a draft model's path or reference, `strong` for `runtime:drafter-strong`."""
+    """Return the last component of a draft model's path or reference, `strong` for `runtime:drafter-strong`."""
     last = re.split(r"[/:]", path.rstrip("/:"))[-1]
     return last.removeprefix("drafter-") or path
 

@@ -98,7 +98,7 @@ def _build(document: Document, known_arguments: KnownArguments | None) -> Search
 
 
 def in_order(problems: Iterable[Problem]) -> list[Problem]:
-    """Returns problems of one file by their lines, each once; those without a line, and of other files, come last."""
+    """Return problems of one file by their lines, each once; those without a line, and of other files, come last."""
     told = list(dict.fromkeys(problems))
     where = told[0].file if told else None
     return sorted(told, key=lambda one: (one.file != where, one.line is None, one.line or 0))
@@ -112,7 +112,7 @@ def _rest(
 
 
 def _prepared(document: Document) -> dict[str, Any]:
-    """Returns the data with a name, and with the text as written wherever an environment variable's value stands."""
+    """Return the data with a name, and with the text as written wherever an environment variable's value stands."""
     data = dict(document.data)
     data.setdefault("name", re.sub(r"[^A-Za-z0-9._-]+", "-", document.file.stem).strip("-._") or "space")
     engine = data.get("engine")

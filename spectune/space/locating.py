@@ -13,19 +13,19 @@ _SUFFIX = ".yaml"
 
 
 def shipped_folder() -> Path | None:
-    """Returns the folder of shipped spaces: inside the package when installed from a wheel, else beside it."""
+    """Return the folder of shipped spaces: inside the package when installed from a wheel, else beside it."""
     package = Path(__file__).resolve().parents[1]
     return next((folder for folder in (package / _FOLDER, package.parent / _FOLDER) if folder.is_dir()), None)
 
 
 def shipped_spaces() -> tuple[str, ...]:
-    """Returns the bare names of all shipped spaces, sorted."""
+    """Return the bare names of all shipped spaces, sorted."""
     folder = shipped_folder()
     return tuple(sorted(file.stem for file in folder.glob(f"*{_SUFFIX}"))) if folder else ()
 
 
 def find_space_file(name: str | Path) -> Path:
-    """Returns the file that `name` stands for.
+    """Return the file that `name` stands for.
 
     Args:
         name: A path, or `quickstart`, `quickstart.yaml` or `search_spaces/quickstart.yaml` for a shipped space.

@@ -55,7 +55,7 @@ _NOT_RANKABLE = {
 
 
 def metric_problem(name: str) -> str | None:
-    """Returns why `name` is no metric to rank or bound by, or None."""
+    """Return why `name` is no metric to rank or bound by, or None."""
     if name in METRICS:
         return None
     if name in _NOT_RANKABLE:

@@ -33,14 +33,14 @@ def is_speculative(name: str) -> bool:
 
 
 def nearest(word: str, valid: Iterable[str]) -> str | None:
-    """Returns the valid name most like `word`, ignoring case, or None when nothing is alike."""
+    """Return the valid name most like `word`, ignoring case, or None when nothing is alike."""
     by_lower = {name.lower(): name for name in valid}
     found = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
     return by_lower[found[0]] if found else None
 
 
 def hint(word: str, valid: Iterable[str]) -> str:
-    """Returns the end of a message on an unknown name: the nearest valid one, or all of them when they are few."""
+    """Return the end of a message on an unknown name: the nearest valid one, or all of them when they are few."""
     names = sorted(valid)
     match = nearest(word, names)
     if match is not None:
@@ -51,7 +51,7 @@ def hint(word: str, valid: Iterable[str]) -> str:
 
 
 def argument_name_problem(name: str) -> str | None:
-    """Returns what is wrong with the spelling of an engine argument, or None: `num-steps` is right."""
+    """Return what is wrong with the spelling of an engine argument, or None: `num-steps` is right."""
     if _ARGUMENT.fullmatch(name):
         return None
     bare = name.lstrip("-").replace("_", "-").lower()

@@ -79,7 +79,7 @@ class Parameter:
         return frozenset(canonical_json(value) for value in self.values)
 
     def to_plain(self) -> object:
-        """Returns what would stand in a YAML file."""
+        """Return what would stand in a YAML file."""
         if isinstance(self.domain, IntegerRange):
             plain = {"from": self.domain.low, "to": self.domain.high}
             return plain if self.domain.step == 1 else {**plain, "step": self.domain.step}
@@ -88,7 +88,7 @@ class Parameter:
 
 
 def parse_parameter(name: str, raw: object, line: int | None = None) -> Parameter:
-    """Reads one entry of the `search` section.
+    """Read one entry of the `search` section.
 
     Args:
         name: Its key, already known to be well-formed.
@@ -120,7 +120,7 @@ def parse_parameter(name: str, raw: object, line: int | None = None) -> Paramete
 
 
 def with_no_speculation(parameter: Parameter) -> Parameter:
-    """Returns the algorithm parameter with the no-speculation branch as its first value: it is always included."""
+    """Return the algorithm parameter with the no-speculation branch as its first value: it is always included."""
     assert parameter.name == ALGORITHM
     others = tuple(choice for choice in parameter.values if choice != NO_SPECULATION)
     return Parameter(ALGORITHM, (NO_SPECULATION, *others), parameter.line)
@@ -176,5 +176,5 @@ def _parse_range(raw: Mapping[str, object]) -> IntegerRange:
 
 
 def environment_name(name: str) -> str:
-    """Returns `NAME` of `env.NAME`."""
+    """Return `NAME` of `env.NAME`."""
     return name.removeprefix(ENV_PREFIX)

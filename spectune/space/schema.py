@@ -37,7 +37,7 @@ class SpaceFile(Section):
 
 
 def default_objectives(workload: Workload) -> tuple[Objective, ...]:
-    """Returns the objectives of a file that names none: speed at the first level, throughput at the last.
+    """Return the objectives of a file that names none: speed at the first level, throughput at the last.
 
     Where requests arrive by the clock the throughput is what is asked for, so there the speed counts.
     """

@@ -29,7 +29,7 @@ _Section = TypeVar("_Section", bound=Section)
 
 
 def sound(model: type[_Section], raw: object) -> tuple[_Section | None, frozenset[str]]:
-    """Reads a section without its wrong entries, so that they hide no other's problems.
+    """Read a section without its wrong entries, so that they hide no other's problems.
 
     Args:
         model: What the section is to be.
@@ -65,7 +65,7 @@ MOST = 1e9
 
 
 def readable(newest: int) -> AfterValidator:
-    """Returns what refuses the version of a file that is written for a later spectune."""
+    """Return what refuses the version of a file that is written for a later spectune."""
 
     def check(version: int) -> int:
         if version > newest:

@@ -40,7 +40,7 @@ class Branch:
         return math.prod(len(parameter.values) for parameter in self.parameters)
 
     def assignments(self) -> Iterator[dict[str, Value]]:
-        """Yields every raw assignment, one at a time, the last parameter varying fastest."""
+        """Yield every raw assignment, one at a time, the last parameter varying fastest."""
         names = [parameter.name for parameter in self.parameters]
         for values in itertools.product(*(parameter.values for parameter in self.parameters)):
             yield dict(zip(names, values, strict=True))
@@ -100,11 +100,11 @@ class SearchSpace:
         return self.file.budget
 
     def with_budget(self, budget: Budget) -> SearchSpace:
-        """Returns the same space with another budget."""
+        """Return the same space with another budget."""
         return replace(self, file=self.file.model_copy(update={"budget": budget}))
 
     def with_engine(self, engine: EngineSection) -> SearchSpace:
-        """Returns the same space for another engine."""
+        """Return the same space for another engine."""
         return replace(self, file=self.file.model_copy(update={"engine": engine}))
 
     @property
@@ -133,16 +133,16 @@ class SearchSpace:
         return (baseline, Branch(True, (algorithm, *self.speculative_parameters, *self.system_parameters)))
 
     def forbidden(self, candidate: Candidate) -> Condition | None:
-        """Returns the first `forbid` condition that a candidate matches, or None."""
+        """Return the first `forbid` condition that a candidate matches, or None."""
         return next((condition for condition in self.forbid if condition.matches(candidate.values)), None)
 
     def label(self, candidate: Candidate) -> str:
-        """Returns a candidate's label without what every candidate of this space shares."""
+        """Return a candidate's label without what every candidate of this space shares."""
         fixed = [p.name for p in self.parameters.values() if p.is_fixed]
         return label_of(candidate.values, leave_out=fixed)
 
     def resolved_yaml(self) -> str:
-        """Returns the space as understood, defaults filled in, as a file that loads to the same space."""
+        """Return the space as understood, defaults filled in, as a file that loads to the same space."""
         data = self.file.model_dump(mode="json", by_alias=True, exclude_none=True)
         data["search"] = {name: parameter.to_plain() for name, parameter in self.parameters.items()}
         data["forbid"] = [condition.to_plain() for condition in self.forbid]

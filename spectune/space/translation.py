@@ -36,7 +36,7 @@ _MISTYPED = {
 
 
 def translate(error: ValidationError, model: type[BaseModel], document: Document) -> list[Problem]:
-    """Returns one problem for each of pydantic's errors.
+    """Return one problem for each of pydantic's errors.
 
     Args:
         error: What validating `document.data` as `model` raised.
@@ -66,7 +66,7 @@ def _problem(details: ErrorDetails, model: type[BaseModel], document: Document) 
 
 
 def dotted(path: KeyPath) -> str:
-    """Returns a path as people write it: `workload.levels[0].concurrency`."""
+    """Return a path as people write it: `workload.levels[0].concurrency`."""
     text = ""
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
@@ -74,7 +74,7 @@ def dotted(path: KeyPath) -> str:
 
 
 def _written(path: KeyPath, document: Document) -> KeyPath:
-    """Returns `path` without what the models put around a shorthand, such as one prompt source instead of a list."""
+    """Return `path` without what the models put around a shorthand, such as one prompt source instead of a list."""
     while path and path not in document.value_lines:
         path = path[:-1]
     return path
@@ -92,7 +92,7 @@ def _shown(value: object) -> str:
 
 
 def _keys(model: type[BaseModel], path: KeyPath) -> list[str]:
-    """Returns the valid keys of the mapping at `path` inside `model`."""
+    """Return the valid keys of the mapping at `path` inside `model`."""
     annotation: Any = model
     for part in path:
         inner = _model_in(annotation)
@@ -103,7 +103,7 @@ def _keys(model: type[BaseModel], path: KeyPath) -> list[str]:
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:
-    """Returns the model that an annotation such as `tuple[Level, ...]` is about."""
+    """Return the model that an annotation such as `tuple[Level, ...]` is about."""
     if isinstance(annotation, type) and not isinstance(annotation, Mapping) and issubclass(annotation, BaseModel):
         return annotation
     return next((found for part in typing.get_args(annotation) if (found := _model_in(part)) is not None), None)

@@ -40,7 +40,7 @@ class Tree:
         self._open: set[int] = set()
 
     def plain(self, node: yaml.Node, path: tuple[str | int, ...]) -> Any:
-        """Returns the plain value of `node`, noting lines under `path`.
+        """Return the plain value of `node`, noting lines under `path`.
 
         Raises:
             TreeError: An anchor contains itself, or aliases unfold to more than `MAX_NODES` values.

@@ -16,7 +16,7 @@ _EXACT_FLOAT = 2.0**53
 
 
 def canonical(raw: object) -> Value:
-    """Returns `raw` as a `Value`: lists become tuples, whole floats become integers, booleans stay booleans.
+    """Return `raw` as a `Value`: lists become tuples, whole floats become integers, booleans stay booleans.
 
     Raises:
         ValueError: `raw` is null, not finite, a text with NUL in it, a mapping, an empty list or a list inside a list.
@@ -46,12 +46,12 @@ def _scalar(raw: object) -> Scalar:
 
 
 def canonical_json(value: Value | Mapping[str, Value]) -> str:
-    """Returns the one JSON text of a value; equal exactly for values that are the same to an engine."""
+    """Return the one JSON text of a value; equal exactly for values that are the same to an engine."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
 def text_of(value: Value) -> str:
-    """Returns a value as a person would write it: `true`, `3`, `triton`, `[1, 2, 4]`."""
+    """Return a value as a person would write it: `true`, `3`, `triton`, `[1, 2, 4]`."""
     if isinstance(value, tuple):
         return "[" + ", ".join(text_of(item) for item in value) + "]"
     if isinstance(value, bool):
