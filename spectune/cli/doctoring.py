@@ -10,14 +10,8 @@ from typing import Any
 
 from spectune.cli.doctor_table import print_checkup
 from spectune.cli.terminal import print_json, told_when_slow
-from spectune.engines.open import (
-    load_checked_space,
-    missing_models,
-    open_engine,
-    queueing,
-    to_install,
-    unwise_variables,
-)
+from spectune.engines.notes import queueing, unwise_variables
+from spectune.engines.open import load_checked_space, missing_models, open_engine, to_install
 from spectune.engines.preflight import preflight_of
 from spectune.engines.protocol import EngineSoftware
 from spectune.engines.sglang.adapter import SGLangEngine

@@ -13,8 +13,8 @@ from spectune.cli.live import Lines, LiveTable
 from spectune.cli.opening import Asked
 from spectune.cli.terminal import PROGRESS
 from spectune.counts import count
-from spectune.engines.notes import notes_on
-from spectune.engines.open import lacking, open_engine, simulation_notes
+from spectune.engines.notes import notes_on, simulation_notes
+from spectune.engines.open import lacking, open_engine
 from spectune.engines.preflight import preflight_of
 from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.errors import InputProblems, Problem

@@ -7,9 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from spectune.counts import count
 from spectune.engines import cpu_reference
-from spectune.engines.parts import Illegal
 from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.engines.sglang.interpreter import Interpreter
 from spectune.engines.sglang.named_models import MODEL_ARGUMENTS
@@ -18,11 +16,8 @@ from spectune.engines.sglang.versions.accepted import accepted_arguments
 from spectune.engines.sglang.versions.history import check_supported
 from spectune.engines.sglang.versions.space_spelling import in_canonical_spelling
 from spectune.engines.simulated.engine import SimulatedEngine
-from spectune.engines.simulated.profile import shipped_profiles
 from spectune.errors import InputProblems, Problem
 from spectune.space import (
-    DRAFTER,
-    SLOWEST_BORNE,
     ArgumentNames,
     EngineSection,
     SearchSpace,
@@ -43,7 +38,7 @@ def options_of(section: EngineSection | None) -> Options:
     """
     if section is not None and section.python is not None:
         interpreter = Interpreter(section.python)
-        version = interpreter.sglang_version() if interpreter.path() else None
+        version = interpreter.sglang_version()
         if version is not None:
             check_supported(version, section.python)
         if version is not None and version != SHIPPED_VERSION:
@@ -67,7 +62,7 @@ def open_engine(space: SearchSpace) -> SGLangEngine:
     if section.runtime is None:
         assert section.python is not None, "a space without a runtime names an interpreter"
         interpreter = Interpreter(section.python)
-        version = interpreter.sglang_version() if interpreter.path() else None
+        version = interpreter.sglang_version()
         return SGLangEngine(
             interpreter, version, section.args, section.env_to_set, section.gpus, most_running, section.env_to_unset,
             options=options_of(section), check_drafters=section.preflight,
@@ -128,59 +123,6 @@ def missing_models(space: SearchSpace, engine: SGLangEngine) -> Iterator[Problem
         for value in space.parameters[name].values if name in space.parameters else ():
             if gone := engine.missing_model(value):
                 yield document.problem(("search", name), gone)
-
-
-def simulation_notes(space: SearchSpace, engine: SGLangEngine) -> list[str]:
-    """Return what a reader has to know of a simulated study, in a sentence each; nothing for a real engine."""
-    if not isinstance(engine, SimulatedEngine):
-        return []
-    drafters = space.parameters[DRAFTER].values if DRAFTER in space.parameters else ()
-    told = "`spectune profiles` says" if engine.profile.name in shipped_profiles() else "its file says"
-    return [
-        f"SIMULATED: the profile {engine.profile.name} answers, no engine; {told} what it rests on",
-        "models and drafters are not looked for, and not checked: the profile stands for them",
-        *engine.unknown_names(drafters),
-    ]
-
-
-def queueing(space: SearchSpace, engine: SGLangEngine) -> list[str]:
-    """Return the levels whose requests would, or may, wait for each other, in a sentence each."""
-    limit = engine.fixed.get("max-running-requests")
-    tokens = space.workload.output_tokens
-    notes: list[str] = []
-    for level in space.workload.levels:
-        running = level.in_flight(tokens)
-        if running is None and limit is None:
-            notes.append(
-                f"level {level.name} follows a trace, so how many requests run at once is not known; give "
-                "max-running-requests under engine.args"
-            )
-        if running is None or not isinstance(limit, int) or running <= limit:
-            continue
-        if level.open_loop:
-            notes.append(
-                f"level {level.name} may have {count(running, 'request')} under way ({tokens} tokens each at "
-                f"{SLOWEST_BORNE:g} tok/s), but max-running-requests is {limit}: others wait, and their waiting "
-                "is measured"
-            )
-        else:
-            notes.append(
-                f"level {level.name} keeps {count(running, 'request')} in flight, but max-running-requests is {limit}: "
-                "the others wait, and their waiting is measured"
-            )
-    return notes
-
-
-def unwise_variables(space: SearchSpace, engine: SGLangEngine) -> list[str]:
-    """Return what is likely to go wrong with the values of environment variables that the space searches."""
-    said: dict[str, None] = {}
-    base = {name: p.values[0] for name, p in space.parameters.items() if not p.is_speculative}
-    for name, parameter in space.parameters.items():
-        for value in parameter.values if parameter.is_environment else ():
-            candidate = engine.canonical({**base, name: value})
-            if not isinstance(candidate, Illegal):
-                said.update(dict.fromkeys(engine.unwise(candidate)))
-    return list(said)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ import pytest
 from search_simulated import SPACE, chain, write
 from test_search_simulated import launch
 
-from spectune.engines.open import open_engine, queueing
+from spectune.engines.notes import queueing
+from spectune.engines.open import open_engine
 from spectune.errors import InputProblems
 from spectune.search import Status
 from spectune.space import load_space
