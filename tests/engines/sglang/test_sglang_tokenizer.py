@@ -10,8 +10,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from spectune.engines.sglang import interpreter
-from spectune.engines.sglang.interpreter import Interpreter, Tokenizer
+from spectune.engines.sglang import tokenizer as tokenizing
+from spectune.engines.sglang.interpreter import Interpreter
+from spectune.engines.sglang.tokenizer import Tokenizer
 from spectune.errors import SpectuneError
 
 # What stands in for transformers: a word is as many tokens as it has letters.
@@ -56,26 +57,33 @@ def test_a_model_without_a_tokenizer_is_said_in_its_own_words(engine: Interprete
 def test_a_killed_tokenizer_is_said_so(engine: Interpreter) -> None:
     tokenizer = Tokenizer(engine, "model", trust_remote_code=False)
     tokenizer.render(["a"], classes=["x"], chat_template=False)
-    tokenizer._process.kill()
-    tokenizer._process.wait()
-    with pytest.raises(SpectuneError, match="its process ended"):
+    tokenizer._script._process.kill()
+    tokenizer._script._process.wait()
+    with pytest.raises(SpectuneError, match="its process ended with signal 9"):
         tokenizer.render(["a"], classes=["x"], chat_template=False)
     tokenizer.close()
 
 
+def test_what_an_interpreter_prints_at_its_start_is_passed_over(engine: Interpreter, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("print('a banner')")
+    tokenizer = Tokenizer(engine, "model", trust_remote_code=False)
+    assert tokenizer.render(["a bb"], classes=["x"], chat_template=False) == [[1, 1, 2]]
+    tokenizer.close()
+
+
 def test_a_hung_tokenizer_is_given_up(engine: Interpreter, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interpreter, "LOADING_S", 0.5)
+    monkeypatch.setattr(tokenizing, "LOADING_S", 0.5)
     tokenizer = Tokenizer(engine, "hangs", trust_remote_code=False)
-    with pytest.raises(SpectuneError, match="hung"):
+    with pytest.raises(SpectuneError, match=r"did not answer within 0\.5 s"):
         tokenizer.render(["a"], classes=["x"], chat_template=False)
     tokenizer.close()
 
 
 def test_it_ends_with_whoever_started_it(engine: Interpreter, tmp_path: Path) -> None:
     program = (
-        "import sys, time; from spectune.engines.sglang.interpreter import *\n"
+        "import sys, time; from spectune.engines.sglang.tokenizer import *\n"
         "t = Tokenizer(Interpreter(sys.executable, {'PYTHONPATH': sys.argv[1]}), 'hangs', trust_remote_code=False)\n"
-        "print(t._process.pid, flush=True); time.sleep(600)"
+        "print(t._script._process.pid, flush=True); time.sleep(600)"
     )
     owner = subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     assert owner.stdout is not None
