@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from spectune.engines.sglang.adapter import SGLangEngine
-from spectune.engines.sglang.preflight.drafters import ASKED, MODEL, TARGET_CHECKS
-from spectune.engines.sglang.rules import ALGORITHM, DRAFT_MODEL
+from spectune.engines.sglang.preflight.drafters import ASKED, TARGET_CHECKS
 from spectune.engines.sglang.rules.judging import Finding
+from spectune.engines.sglang.rules.names import ALGORITHM, DRAFT_MODEL, MODEL
 from spectune.errors import InputProblems, Problem
 from spectune.space import NO_SPECULATION, SearchSpace, parse_document
 

@@ -13,18 +13,20 @@ from spectune.engines.parts import Assignment, Illegal, Part, joined
 from spectune.engines.protocol import Effective, EngineSoftware, LaunchCommand, Mismatch, Occasion, Renderer
 from spectune.engines.served import Served
 from spectune.engines.sglang import arguments, effective
+from spectune.engines.sglang.arguments import CompleteLaunch
 from spectune.engines.sglang.drafting import capture_allowance_s, causes_of_nothing_accepted
 from spectune.engines.sglang.echo import echoed_otherwise
 from spectune.engines.sglang.forced_acceptance import LENGTH, forced_lengths
-from spectune.engines.sglang.interpreter import Interpreter, Tokenizer
+from spectune.engines.sglang.interpreter import Interpreter
 from spectune.engines.sglang.legality import Legality
 from spectune.engines.sglang.log_signatures import SIGNATURES
 from spectune.engines.sglang.named_models import NamedModels
 from spectune.engines.sglang.options import SHIPPED_VERSION, Options
 from spectune.engines.sglang.preflight.drafters import Drafters
-from spectune.engines.sglang.rules import ALGORITHM
 from spectune.engines.sglang.rules.folding import Rulebook, nearest_legal
 from spectune.engines.sglang.rules.judging import Finding
+from spectune.engines.sglang.rules.names import ALGORITHM, MODEL
+from spectune.engines.sglang.tokenizer import Tokenizer
 from spectune.engines.sglang.versions.translation import translate
 from spectune.errors import Problem
 from spectune.machine import count_gpus
@@ -87,20 +89,17 @@ class SGLangEngine:
 
     def missing(self) -> list[Problem]:
         """Return what this machine lacks for launching SGLang."""
-        problems = []
+        lacks, python = [], self.interpreter.python
         if self.interpreter.path() is None:
-            gone = f"there is no program {self.interpreter.python} on this machine"
-            problems.append(Problem(f"{gone}; name one that has sglang as engine.python"))
+            lacks.append(f"there is no program {python} on this machine; name one that has sglang as engine.python")
         elif self.version is None:
-            problems.append(
-                Problem(f"{self.interpreter.python} has no sglang; install it there or name another engine.python")
-            )
+            lacks.append(f"{python} has no sglang; install it there or name another engine.python")
         if self.cuda and (found := count_gpus()) < self.gpus:
             seen = f"engine.gpus asks for {count(self.gpus, 'GPU')}, but this machine shows {found}"
-            problems.append(Problem(f"{seen}; run it where they are, or lower engine.gpus"))
+            lacks.append(f"{seen}; run it where they are, or lower engine.gpus")
         if (beyond := self._legality.beyond_gpus({})) is not None:
-            problems.append(Problem(f"{beyond.reason}; raise engine.gpus"))
-        return problems
+            lacks.append(f"{beyond.reason}; raise engine.gpus")
+        return [Problem(said) for said in lacks]
 
     def missing_model(self, reference: Any) -> str | None:
         """Say that a model folder does not exist; names of a hub pass, they are the engine's to find."""
@@ -139,12 +138,12 @@ class SGLangEngine:
         self, candidate: Candidate, *, host: str, port: int, nccl_port: int | None = None, api_key: str | None = None
     ) -> LaunchCommand:
         """Return the launch with every argument explicit on which a default could silently differ."""
-        launch = self._named.placed(self._complete(candidate.arguments))
-        launch |= {"host": host, "port": port, "nccl-port": nccl_port, "api-key": api_key}  # what is None is left out
-        argv = [self.program, "-m", "sglang.launch_server"]
-        unset = (*self.unset, *candidate.unset_env)
-        there = translate(launch, {**self.env, **candidate.env}, self.options, unset)
-        return LaunchCommand(argv=(*argv, *arguments.to_argv(there.arguments)), env=there.env, unset=unset)
+        launch = self._launch(candidate)
+        given = self._named.placed(launch.arguments)
+        given |= {"host": host, "port": port, "nccl-port": nccl_port, "api-key": api_key}  # what is None is left out
+        there = translate(given, launch.env, self.options, launch.unset)
+        argv = (self.program, *arguments.LAUNCHER, *arguments.to_argv(there.arguments))
+        return LaunchCommand(argv, there.env, launch.unset)
 
     def supervised(self, command: LaunchCommand, occasion: Occasion) -> LaunchCommand:  # noqa: ARG002 (the protocol's)
         """Let SIGTERM end the engine at once, instead of after the last running request."""
@@ -166,7 +165,7 @@ class SGLangEngine:
 
     def start_allowance_s(self, candidate: Candidate) -> float:
         """Return how many seconds longer than a plain launch a candidate's may take to start."""
-        return capture_allowance_s(self._complete(candidate.arguments))
+        return capture_allowance_s(self._launch(candidate).arguments)
 
     def unaccepted(self, candidate: Candidate) -> Sequence[str]:
         """Return why nothing that a candidate drafts may be accepted, most likely first, in words."""
@@ -178,13 +177,13 @@ class SGLangEngine:
 
     def notes(self, candidate: Candidate) -> tuple[str, ...]:
         """Say what the installed version takes under another name, or does not do quite as SGLang 0.5.23 does."""
-        unset = (*self.unset, *candidate.unset_env)
-        return translate(self._complete(candidate.arguments), {**self.env, **candidate.env}, self.options, unset).notes
+        launch = self._launch(candidate)
+        return translate(launch.arguments, launch.env, self.options, launch.unset).notes
 
     def added(self, candidate: Candidate) -> dict[str, Any]:
         """Return the arguments of a launch that neither the space nor the candidate names."""
         named = {*self.fixed, *candidate.arguments}
-        return {name: value for name, value in self._complete(candidate.arguments).items() if name not in named}
+        return {name: value for name, value in self._launch(candidate).arguments.items() if name not in named}
 
     def unseen(self, reference: Any) -> bool:
         """Whether nothing is known of a model, as its config.json is not on this machine."""
@@ -192,7 +191,7 @@ class SGLangEngine:
 
     def mismatches(self, candidate: Candidate, server_info: Mapping[str, Any]) -> list[Mismatch]:
         """Compare every argument that was passed, as SGLang rewrites it, with the one the running engine reports."""
-        wanted = self._named.placed(self._rules.expected(self._complete(candidate.arguments)))
+        wanted = self._named.placed(self._rules.expected(self._launch(candidate).arguments))
         found = echoed_otherwise(wanted, server_info)
         if not candidate.speculative and server_info.get("speculative_algorithm") not in (None, "NONE"):
             found.append(Mismatch(ALGORITHM, None, server_info["speculative_algorithm"]))
@@ -204,11 +203,10 @@ class SGLangEngine:
 
     def differences(self, candidate: Candidate, found: Effective) -> list[Mismatch]:
         """Compare captured graphs, running requests and what NCCL logs with what was asked for."""
-        launch = self._complete(candidate.arguments)
-        unset = (*self.unset, *candidate.unset_env)
+        launch = self._launch(candidate)
         return [
-            *effective.differences(launch, found, speculative=candidate.speculative),
-            *effective.nccl_differences({**self.env, **candidate.env}, unset, found.nccl),
+            *effective.differences(launch.arguments, found, speculative=candidate.speculative),
+            *effective.nccl_differences(launch.env, launch.unset, found.nccl),
         ]
 
     def served(self, log: Path, begin_s: float, end_s: float, running: int | None) -> Served:
@@ -217,7 +215,8 @@ class SGLangEngine:
 
     def unwise(self, candidate: Candidate) -> list[str]:
         """Return the warnings of the table of rules on a candidate's launch, likely-fatal variables included."""
-        found = self._rules.findings(self._complete(candidate.arguments), {**self.env, **candidate.env})
+        launch = self._launch(candidate)
+        found = self._rules.findings(launch.arguments, launch.env)
         return [f"{f.message}; {f.advice}" if f.advice else f.message for f in found if f.severity == "warning"]
 
     def classify(self, failed: EngineFailed) -> Failure:
@@ -226,7 +225,7 @@ class SGLangEngine:
 
     def renderer(self) -> Renderer:
         """Start the tokenizer of the served model."""
-        model = self._named.place(self.fixed.get("tokenizer-path") or self.fixed["model-path"])
+        model = self._named.place(self.fixed.get("tokenizer-path") or self.fixed[MODEL])
         return Tokenizer(self.interpreter, model, trust_remote_code=bool(self.fixed.get("trust-remote-code")))
 
     @cached_property
@@ -238,6 +237,13 @@ class SGLangEngine:
         """The arguments of a launch of which the candidate names none."""
         fixed_draft = {name: value for name, value in self.fixed.items() if is_speculative(name)}
         return {**self._complete({}), **fixed_draft}
+
+    def _launch(self, candidate: Candidate) -> CompleteLaunch:
+        return CompleteLaunch(
+            self._complete(candidate.arguments),
+            {**self.env, **candidate.env},
+            (*self.unset, *candidate.unset_env),
+        )
 
     def _complete(self, values: Mapping[str, Any]) -> dict[str, Any]:
         return arguments.complete(values, self.fixed, cuda=self.cuda, most_running=self.most_running)

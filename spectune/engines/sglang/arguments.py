@@ -3,29 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from spectune.engines.sglang.model_config import Model
-from spectune.engines.sglang.rules.folding import algorithm_of
-from spectune.engines.sglang.rules.names import ALGORITHM
+from spectune.engines.sglang.rules import names as n
+from spectune.engines.sglang.rules.memory import captured_batches
 from spectune.engines.sglang.rules.state import State
 from spectune.engines.sglang.rules.table import BY_NAME
+from spectune.space import is_speculative
+
+LAUNCHER = ("-m", "sglang.launch_server")
+"""What an interpreter is told to run."""
 
 # SGLang chooses these by GPU size, by whether speculation is on, or by whether another flag was given at all;
 # two candidates that leave them out may differ in more than what was searched (facts §2.7).
 CUDA_DEFAULTS: Mapping[str, Any] = {
-    "attention-backend": "triton",  # the one backend that takes MHA and MLA, chains and trees, on every CUDA GPU
-    "page-size": 1,
-    "chunked-prefill-size": 8192,
-    "mem-fraction-static": 0.85,
+    n.ATTENTION: "triton",  # the one backend that takes MHA and MLA, chains and trees, on every CUDA GPU
+    n.PAGE: 1,
+    n.CHUNK: 8192,
+    n.MEMORY: 0.85,
 }
+GRAPH_SIZES_NAMED = frozenset({n.GRAPH_SIZES, n.GRAPH_MOST, "cuda-graph-config"})
 SPECULATIVE_RUNNING_REQUESTS = 48  # what SGLang falls back to under speculation, and only then
 
 
-def captured_batch_sizes(most: int) -> tuple[int, ...]:
-    """Return the decode batch sizes SGLang captures under speculation, up to `most` requests (facts §3)."""
-    sizes = [*range(1, 9), *range(10, 33, 2), *range(40, 65, 4), *range(72, 257, 8), *range(272, most + 1, 16)]
-    return tuple(sorted({size for size in sizes if size < most} | {most}))
+@dataclass(frozen=True)
+class CompleteLaunch:
+    """What a launch is given, under SGLang 0.5.23's names.
+
+    Attributes:
+        arguments: All of them, without dashes; host and port aside.
+        env: Variables to set.
+        unset: Variables that must be absent.
+    """
+
+    arguments: Mapping[str, Any]
+    env: Mapping[str, str]
+    unset: tuple[str, ...]
 
 
 def complete(values: Mapping[str, Any], fixed: Mapping[str, Any], *, cuda: bool, most_running: int) -> dict[str, Any]:
@@ -38,18 +53,18 @@ def complete(values: Mapping[str, Any], fixed: Mapping[str, Any], *, cuda: bool,
         most_running: Requests the workload keeps running at its busiest level.
     """
     arguments = {**fixed, **values}
-    algorithm = algorithm_of(arguments)
+    algorithm = n.algorithm_of(arguments)
     if algorithm is None:
-        arguments = {name: value for name, value in arguments.items() if not name.startswith("speculative-")}
+        arguments = {name: value for name, value in arguments.items() if not is_speculative(name)}
     else:
-        arguments[ALGORITHM] = algorithm
-    arguments.setdefault("max-running-requests", max(SPECULATIVE_RUNNING_REQUESTS, most_running))
+        arguments[n.ALGORITHM] = algorithm
+    arguments.setdefault(n.RUNNING, max(SPECULATIVE_RUNNING_REQUESTS, most_running))
     if cuda:
-        split = {"prefill-attention-backend", "decode-attention-backend"} <= arguments.keys()
-        defaults = {name: v for name, v in CUDA_DEFAULTS.items() if not (split and name == "attention-backend")}
+        split = {n.PREFILL_ATTENTION, n.DECODE_ATTENTION} <= arguments.keys()
+        defaults = {name: v for name, v in CUDA_DEFAULTS.items() if not (split and name == n.ATTENTION)}
         arguments = {**defaults, **arguments}
-        if not _names_graphs(arguments):
-            arguments["cuda-graph-bs-decode"] = captured_batch_sizes(int(arguments["max-running-requests"]))
+        if not (n.decode_graphs_off(arguments) or GRAPH_SIZES_NAMED & arguments.keys()):
+            arguments[n.GRAPH_SIZES] = tuple(captured_batches(int(arguments[n.RUNNING]), speculative=True))
     return settled(arguments)
 
 
@@ -62,16 +77,10 @@ def settled(arguments: dict[str, Any]) -> dict[str, Any]:
     return {**arguments, **rule.sets(state)}
 
 
-def _names_graphs(arguments: Mapping[str, Any]) -> bool:
-    switched_off = arguments.get("disable-decode-cuda-graph") or arguments.get("disable-cuda-graph")
-    named = ("cuda-graph-bs-decode", "cuda-graph-max-bs-decode", "cuda-graph-config")
-    return bool(switched_off) or any(name in arguments for name in named)
-
-
 def to_argv(arguments: Mapping[str, Any]) -> list[str]:
     """Return arguments as words of a command line, the model first, the rest by name; False leaves a switch out."""
     argv: list[str] = []
-    for name in sorted(arguments, key=lambda name: (name != "model-path", name)):
+    for name in sorted(arguments, key=lambda name: (name != n.MODEL, name)):
         value = arguments[name]
         if value is False or value is None:
             continue

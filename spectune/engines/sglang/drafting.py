@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from spectune.space import NUM_STEPS
+from spectune.engines.sglang.rules.names import GRAPH_SIZES, STEPS, decode_graphs_off
 
 CAPTURE_S = 1.0
 """For a captured batch size and draft step: draft graphs took 62.7 s where the target's took 12.1 s (sglang#10088)."""
@@ -17,9 +17,8 @@ def capture_allowance_s(arguments: Mapping[str, Any]) -> float:
     Args:
         arguments: Of the complete launch.
     """
-    sizes = arguments.get("cuda-graph-bs-decode")
-    steps = arguments.get(NUM_STEPS)
-    if arguments.get("disable-decode-cuda-graph") or not isinstance(sizes, tuple | list) or not isinstance(steps, int):
+    sizes, steps = arguments.get(GRAPH_SIZES), arguments.get(STEPS)
+    if decode_graphs_off(arguments) or not isinstance(sizes, tuple | list) or not isinstance(steps, int):
         return 0.0
     return CAPTURE_S * len(sizes) * steps
 

@@ -9,15 +9,13 @@ from typing import Any
 
 from spectune.engines.protocol import Effective, Mismatch
 from spectune.engines.served import Served
+from spectune.engines.sglang.rules.names import GRAPH_SIZES, RUNNING, decode_graphs_off
 from spectune.engines.sglang.server_log import ServerFacts, read_back, read_server_log
 from spectune.engines.sglang.server_log.facts import DecodeInterval
 from spectune.engines.sglang.server_log.read_back import graphs_used
 from spectune.errors import SpectuneError
 
-BATCHES = "cuda-graph-bs-decode"
 FEWEST_LINES = 4  # of a rank: the mean of fewer says nothing
-GRAPHS_OFF = ("disable-decode-cuda-graph", "disable-cuda-graph")
-RUNNING = "max-running-requests"
 SET_BY_LAUNCHER = frozenset(
     {
         "NCCL_CUMEM_ENABLE", "NCCL_NVLS_ENABLE", "NCCL_GRAPH_REGISTER", "CUDA_DEVICE_MAX_CONNECTIONS",
@@ -62,14 +60,14 @@ def differences(launch: Mapping[str, Any], found: Effective, *, speculative: boo
         wanted = running // ranks
         if found.max_running_requests < wanted:
             differing.append(Mismatch(RUNNING, wanted, found.max_running_requests))
-    if not found.graph_batches or any(launch.get(name) for name in GRAPHS_OFF):
+    if not found.graph_batches or decode_graphs_off(launch):
         return differing
     kind = "verify" if speculative else "decode"
-    sizes, got = launch.get(BATCHES), found.graph_batches.get(kind)
+    sizes, got = launch.get(GRAPH_SIZES), found.graph_batches.get(kind)
     if isinstance(sizes, tuple | list) and isinstance(running, int) and got is not None:
         expected = captured(sizes, found.max_running_requests or running)
         if tuple(got) != expected:
-            differing.append(Mismatch(BATCHES, expected, tuple(got)))
+            differing.append(Mismatch(GRAPH_SIZES, expected, tuple(got)))
     return differing
 
 

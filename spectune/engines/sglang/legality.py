@@ -10,8 +10,8 @@ from spectune.engines.parts import Assignment, Illegal, Part
 from spectune.engines.sglang.group_size import beyond_gpus, decides
 from spectune.engines.sglang.options import Options
 from spectune.engines.sglang.preflight.drafters import Drafters
-from spectune.engines.sglang.rules.folding import Rulebook, algorithm_of
-from spectune.engines.sglang.rules.names import ALGORITHM
+from spectune.engines.sglang.rules.folding import Rulebook
+from spectune.engines.sglang.rules.names import ALGORITHM, algorithm_of
 from spectune.engines.sglang.versions.overlap import VARIABLE as OVERLAP_VARIABLE
 from spectune.engines.sglang.versions.translation import unavailable
 

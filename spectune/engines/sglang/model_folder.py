@@ -17,6 +17,7 @@ _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")  # the oldes
 _REMOTE = re.compile(r"[a-z0-9+]+://")
 _LARGEST = 64 * 2**20  # bytes
 _COUNTS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "vocab_size")
+CONFIG_RULE = "model-config"
 ASSUMED = "rules that depend on the architecture are left out"
 
 
@@ -54,7 +55,7 @@ class ModelReader:
             config = _load(file)
         except _Unusable as wrong:
             advice = "mend or download it again; SGLang reads it before anything else"
-            return Model.unknown(), (Finding("model-config", "fatal", f"{shown}: {wrong}", advice),)
+            return Model.unknown(), (Finding(CONFIG_RULE, "fatal", f"{shown}: {wrong}", advice),)
         except (OSError, ValueError, RuntimeError) as error:  # a name no path can have, a home that is not known
             message = f"{shown}: cannot be looked at: {printable(str(error), 200)}"
             return Model.unknown(), (Finding("model-unknown", "warning", message, f"give a folder; {ASSUMED}"),)
@@ -139,4 +140,4 @@ def _doubts(config: Mapping[str, Any], file: Path) -> list[Finding]:
     if isinstance(heads, int) and isinstance(shared, int) and 0 < heads < shared:
         wrong.append(f"num_key_value_heads {shared} exceeds num_attention_heads {heads}")
     advice = "compare it with the published config.json; what SGLang resolves depends on it"
-    return [Finding("model-config", "warning", f"{printable(str(file))}: {one}", advice) for one in wrong]
+    return [Finding(CONFIG_RULE, "warning", f"{printable(str(file))}: {one}", advice) for one in wrong]

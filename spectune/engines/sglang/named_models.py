@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from spectune.engines.sglang.model_config import Model
+from spectune.engines.sglang.rules.names import DRAFT_MODEL, MODEL
 
 RUNTIME_PREFIX = "runtime:"
-MODEL_ARGUMENTS = ("model-path", "tokenizer-path", "speculative-draft-model-path", "speculative-draft-model")
+MODEL_ARGUMENTS = (MODEL, "tokenizer-path", DRAFT_MODEL, "speculative-draft-model")
 
 
 @dataclass(frozen=True)

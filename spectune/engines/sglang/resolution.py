@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from spectune.engines.sglang.hardware import MACHINES, Machine
 from spectune.engines.sglang.model_config import Model
+from spectune.engines.sglang.options import SHIPPED_VERSION
 from spectune.engines.sglang.rules import names as n
 from spectune.engines.sglang.rules.judging import Finding, judge
 from spectune.engines.sglang.rules.state import DEFAULTS, FLAGS, State
@@ -46,7 +47,7 @@ def resolve(
     draft: Model | None,
     machine: Machine,
     env: Mapping[str, str] = {},
-    version: str = "0.5.23",
+    version: str = SHIPPED_VERSION,
 ) -> Resolution:
     """Resolve a launch as SGLang would.
 

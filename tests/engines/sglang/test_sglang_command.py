@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from spectune.engines.parts import Illegal
 from spectune.engines.protocol import LaunchCommand
 from spectune.engines.sglang.adapter import SGLangEngine
-from spectune.engines.sglang.arguments import captured_batch_sizes, to_argv
+from spectune.engines.sglang.arguments import to_argv
 from spectune.engines.sglang.interpreter import Interpreter
 from spectune.engines.sglang.options import Options
+from spectune.engines.sglang.rules.memory import captured_batches
 from spectune.space import Candidate
 
 EAGLE = {
@@ -67,9 +68,10 @@ def test_environment_of_space_and_candidate() -> None:
 
 
 def test_graphs_that_are_named_are_not_named_again() -> None:
-    off = engine().command(canonical({**EAGLE, "disable-decode-cuda-graph": True}), host="h", port=1).argv
-    assert "--cuda-graph-bs-decode" not in off
-    assert "--disable-decode-cuda-graph" in off
+    for name, value in (("disable-decode-cuda-graph", True), ("cuda-graph-backend-decode", "disabled")):
+        off = engine().command(canonical({**EAGLE, name: value}), host="h", port=1).argv
+        assert "--cuda-graph-bs-decode" not in off
+        assert f"--{name}" in off
     listed = engine().command(canonical({**EAGLE, "cuda-graph-bs-decode": (1, 4)}), host="h", port=1).argv
     at = listed.index("--cuda-graph-bs-decode")
     assert listed[at + 1 : at + 3] == ("1", "4")
@@ -82,8 +84,8 @@ def test_illegal_assignments_are_said_so() -> None:
 
 
 def test_captured_sizes_are_those_of_the_facts() -> None:
-    assert captured_batch_sizes(48) == (*range(1, 9), *range(10, 33, 2), 40, 44, 48)
-    assert captured_batch_sizes(3) == (1, 2, 3)
+    assert captured_batches(48, speculative=True) == [*range(1, 9), *range(10, 33, 2), 40, 44, 48]
+    assert captured_batches(3, speculative=True) == [1, 2, 3]
 
 
 def test_switches_and_lists() -> None:

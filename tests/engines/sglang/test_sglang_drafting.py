@@ -26,6 +26,8 @@ def test_the_first_cause_is_the_likeliest(algorithm: str, drafter: str | None, f
 def test_draft_graphs_take_time_to_capture() -> None:
     launch = {"cuda-graph-bs-decode": (1, 2, 4), "speculative-num-steps": 5}
     assert capture_allowance_s(launch) == 15.0
-    assert capture_allowance_s({**launch, "disable-decode-cuda-graph": True}) == 0.0
+    for off in ("disable-decode-cuda-graph", "disable-cuda-graph"):
+        assert capture_allowance_s({**launch, off: True}) == 0.0
+    assert capture_allowance_s({**launch, "cuda-graph-backend-decode": "disabled"}) == 0.0
     assert capture_allowance_s({"cuda-graph-bs-decode": (1, 2)}) == 0.0
     assert capture_allowance_s({}) == 0.0

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from spectune.engines.parts import Illegal
 from spectune.engines.sglang.model_config import Model
 from spectune.engines.sglang.options import Options
-from spectune.engines.sglang.rules import BY_NAME, DRAFT_TOKENS, RULES, STEPS, TOPK
+from spectune.engines.sglang.rules import BY_NAME, RULES
 from spectune.engines.sglang.rules.eagle import draft_token_bounds
 from spectune.engines.sglang.rules.folding import Rulebook, nearest_legal
-from spectune.engines.sglang.rules.names import ATTENTION_MODE, DRAFT_ATTENTION
-from spectune.engines.sglang.rules.rule import version_key
+from spectune.engines.sglang.rules.names import ATTENTION_MODE, DRAFT_ATTENTION, DRAFT_TOKENS, STEPS, TOPK
+from spectune.engines.sglang.versions.history import FIRST_VERSION, older_than
 
 EAGLE = {
     "speculative-algorithm": "EAGLE3",
@@ -78,7 +78,7 @@ def test_every_rule_says_where_it_was_found_and_how_it_was_tested() -> None:
     for rule in RULES:
         assert rule.source, rule.name
         assert rule.tested in {"resolver run", "launched", "read"}
-        assert version_key(rule.since) >= version_key("0.5.6")
+        assert not older_than(rule.since, FIRST_VERSION)
         assert rule.name == rule.name.lower()
 
 

@@ -10,7 +10,7 @@ from resolver_runs import model_of
 from spectune.engines.sglang.resolution import MACHINES, Model, Resolution, resolve
 
 LLAMA = model_of("llama")  # 32 heads, 8 for keys and values, 131072 positions
-LONGER = {"SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN": "1"}
+LONGER = "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN"
 
 
 def asked(arguments: dict[str, Any], model: Model = LLAMA, gpu: str = "h200", **others: Any) -> Resolution:
@@ -63,7 +63,10 @@ def test_what_works_is_let_pass(arguments: dict[str, Any]) -> None:
 
 
 def test_longer_contexts_where_something_allows_them() -> None:
-    assert asked({"context-length": 10**6}, env=LONGER).status == "ok"
+    for on in ("1", "true", "Yes", "y"):
+        assert asked({"context-length": 10**6}, env={LONGER: on}).status == "ok"
+    for value in ("0", "no", "t", " 1", ""):  # what SGLang cannot read leaves its default
+        assert asked({"context-length": 10**6}, env={LONGER: value}).status == "rejected"
     assert asked({"context-length": 10**6}, Model.unknown()).status == "ok"
     for scaling, most in (
         ({"rope_type": "yarn", "factor": 4.0}, 4 * 131072),

@@ -28,7 +28,9 @@ _GONE_VARIABLES: Mapping[str, str] = {
 def last_version(name: str) -> str:
     """Return the last version that has an option which is gone, in words; the history of names knows."""
     known = history().get(name)
-    return f"the last SGLang that had it is {known.last}" if known is not None and known.last else "gone before 0.5.6"
+    if known is None or known.last is None:
+        return f"gone before {FIRST_VERSION}"
+    return f"the last SGLang that had it is {known.last}"
 
 
 def deprecation(name: str, spelling: str) -> Finding | None:

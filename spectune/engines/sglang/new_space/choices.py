@@ -13,7 +13,7 @@ from spectune.engines.sglang.new_space.own_code import own_code
 from spectune.engines.sglang.new_space.written import MEMORY_SHARE, OUTPUT_TOKENS, NewSpace
 from spectune.engines.sglang.options import SHIPPED_VERSION
 from spectune.engines.sglang.preflight import Checkpoint, preflight
-from spectune.engines.sglang.rules.names import BUNDLED_DRAFT
+from spectune.engines.sglang.rules.names import BUNDLED_DRAFT, MODEL
 from spectune.errors import SpectuneError
 
 
@@ -41,7 +41,7 @@ def new_space(
     Raises:
         SpectuneError: The target is no model, or no drafter can work.
     """
-    target, said = read_checkpoint(model, "model-path")
+    target, said = read_checkpoint(model, MODEL)
     different = {place_of(one): one for one in drafters}  # one that is named twice is searched once
     offered = tuple(offer(one, target, OUTPUT_TOKENS, SHIPPED_VERSION) for one in different.values())
     context_length = min((one.reach for one in offered if one.reach), default=None)

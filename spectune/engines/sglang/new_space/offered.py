@@ -10,8 +10,9 @@ from pathlib import Path
 from spectune.engines.sglang.model_folder import ModelReader
 from spectune.engines.sglang.preflight import Checkpoint, preflight
 from spectune.engines.sglang.preflight.architectures import Kind, kind_as_drafter
-from spectune.engines.sglang.preflight.context import MODEL_LENGTH, TOO_SHORT
+from spectune.engines.sglang.preflight.context import TOO_SHORT
 from spectune.engines.sglang.rules.judging import Finding
+from spectune.engines.sglang.rules.names import CONTEXT, DRAFT_MODEL
 from spectune.errors import SpectuneError
 from spectune.printable import printable
 
@@ -70,7 +71,7 @@ def offer(
     Raises:
         SpectuneError: It is no model, or nothing is known of what would drive it.
     """
-    draft, _ = read_checkpoint(name, "speculative-draft-model-path")
+    draft, _ = read_checkpoint(name, DRAFT_MODEL)
     if draft.architecture is None:
         guess = "EAGLE3" if "eagle3" in name.lower().replace("-", "").replace("_", "") else None
         if guess is None:
@@ -90,7 +91,7 @@ def offer(
         algorithm = "DSPARK"
     found = preflight(
         target, draft, algorithm=algorithm, longest_request=longest_request, version=version,
-        arguments={} if context_length is None else {MODEL_LENGTH: context_length},
+        arguments={} if context_length is None else {CONTEXT: context_length},
     )  # fmt: skip
     return OfferedDrafter(place_of(name), draft, algorithm, seen=True, findings=tuple(found))
 

@@ -113,7 +113,7 @@ def _shares(pair: Pair) -> str | None:
 
 
 # fmt: off
-ALGORITHM = (
+ALGORITHM_CHECKS = (
     Check("eagle3-drafter-under-eagle", "fatal", _eagle3_under_eagle, "models/llama_eagle3.py:238", LAUNCHED,
           advice="--speculative-algorithm EAGLE3"),
     Check("eagle-drafter-under-eagle3", "fatal", _eagle_under_eagle3, "eagle_worker_v2.py:366", LAUNCHED,

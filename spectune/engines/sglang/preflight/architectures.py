@@ -8,7 +8,7 @@ from functools import cache
 from importlib import resources
 from typing import Literal
 
-from spectune.engines.sglang.rules.rule import version_key
+from spectune.engines.sglang.versions.history import older_than
 
 Kind = Literal["eagle", "eagle3", "mtp", "block", "whole"]
 
@@ -54,7 +54,7 @@ def known(name: str | None, version: str) -> Architecture | None:
     found = architectures().get(name or "")
     if found is None or not reached(found.first, version):
         return None
-    return found if not found.last or version_key(version) <= version_key(found.last) else None
+    return found if not found.last or not older_than(found.last, version) else None
 
 
 def kind_as_drafter(name: str | None, version: str) -> Kind | None:
@@ -69,4 +69,4 @@ def kind_as_drafter(name: str | None, version: str) -> Kind | None:
 
 def reached(first: str, version: str) -> bool:
     """Whether a version has what came with `first`; nothing came with an empty one."""
-    return bool(first) and version_key(first) <= version_key(version)
+    return bool(first) and not older_than(version, first)

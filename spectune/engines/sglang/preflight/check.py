@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from spectune.engines.sglang.preflight.pair import Pair
 from spectune.engines.sglang.rules.judging import Finding, Severity
-from spectune.engines.sglang.rules.rule import Tested, version_key
+from spectune.engines.sglang.rules.rule import Tested
+from spectune.engines.sglang.versions.history import FIRST_VERSION, older_than
 from spectune.printable import printable
 
 LONGEST = 600  # characters of a message; configs are somebody else's text
@@ -35,11 +36,11 @@ class Check:
     source: str
     tested: Tested
     advice: str | Callable[[Pair], str] = ""
-    since: str = "0.5.6"
+    since: str = FIRST_VERSION
 
     def finding(self, pair: Pair) -> Finding | None:
         """Return what it finds."""
-        if version_key(pair.version) < version_key(self.since):
+        if older_than(pair.version, self.since):
             return None
         message = self.says(pair)
         if message is None:

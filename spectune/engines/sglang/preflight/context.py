@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from spectune.engines.sglang.preflight.check import Check
 from spectune.engines.sglang.preflight.pair import Pair
+from spectune.engines.sglang.rules.names import CONTEXT
 from spectune.engines.sglang.rules.rule import LAUNCHED, READ
+from spectune.engines.sglang.variables import LONGER_CONTEXT, longer_context_allowed
 
-OVERRIDE = "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN"
-MODEL_LENGTH = "context-length"
 TOO_SHORT = "draft-context"
 
 
 def _served(pair: Pair) -> int | None:
     """Return the context length of the launch, which SGLang hands to the drafter too."""
-    given = pair.arguments.get(MODEL_LENGTH)
+    given = pair.arguments.get(CONTEXT)
     return given if isinstance(given, int) and not isinstance(given, bool) else pair.target.context_length
-
-
-def _overridden(pair: Pair) -> bool:
-    return pair.env.get(OVERRIDE, "").strip().lower() in {"1", "true", "yes", "y", "t"}
 
 
 def _shorter(pair: Pair) -> tuple[int, int] | None:
@@ -28,7 +24,7 @@ def _shorter(pair: Pair) -> tuple[int, int] | None:
 
 def _refused(pair: Pair) -> str | None:
     found = _shorter(pair)
-    if found is None or _overridden(pair):
+    if found is None or longer_context_allowed(pair.env):
         return None
     served, reach = found
     return (
@@ -39,7 +35,7 @@ def _refused(pair: Pair) -> str | None:
 
 def _stretched(pair: Pair) -> str | None:
     found = _shorter(pair)
-    if found is None or not _overridden(pair):
+    if found is None or not longer_context_allowed(pair.env):
         return None
     served, reach = found
     reached = "" if pair.longest_request is None else f" and {pair.longest_request} asked for"
@@ -72,14 +68,14 @@ def _stretch(scaling: object) -> str:
 
 
 # fmt: off
-CONTEXT = (
+CONTEXT_CHECKS = (
     Check(TOO_SHORT, "fatal", _refused, "configs/model_config.py:1291, eagle_worker_v2.py:229", LAUNCHED,
-          advice=lambda p: f"--{MODEL_LENGTH} {p.draft.context_length}, or {OVERRIDE}=1 where the drafter bears it "
+          advice=lambda p: f"--{CONTEXT} {p.draft.context_length}, or {LONGER_CONTEXT}=1 where the drafter bears it "
                            "(older versions: illegal memory access)"),
     Check("draft-context-stretched", "warning", _stretched, "configs/model_config.py:1308", READ,
-          advice="measure at the length of your requests; a shorter --context-length is safer"),
+          advice=f"measure at the length of your requests; a shorter --{CONTEXT} is safer"),
     Check("request-beyond-context", "warning", _longest, "managers/tokenizer_manager.py:1338", READ,
-          advice=f"shorter prompts or outputs, or a larger --{MODEL_LENGTH}"),
+          advice=f"shorter prompts or outputs, or a larger --{CONTEXT}"),
     Check("rope-differs", "info", _rope, "models/llama_eagle3.py:134", READ,
           advice="as it was trained is right; acceptance beyond the unscaled length has to be measured"),
 )

@@ -9,20 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from spectune.engines.parts import Illegal, Part
-from spectune.engines.sglang.model_folder import ModelReader
+from spectune.engines.sglang.model_folder import CONFIG_RULE, ModelReader
 from spectune.engines.sglang.preflight.checkpoint import Checkpoint
-from spectune.engines.sglang.preflight.context import MODEL_LENGTH
 from spectune.engines.sglang.preflight.origin import DRAFT_QUANTIZATION, QUANTIZATION
 from spectune.engines.sglang.preflight.table import preflight
 from spectune.engines.sglang.rules import names as n
 from spectune.engines.sglang.rules.judging import Finding
 
-MODEL, REVISION = "model-path", "revision"
+REVISION = "revision"
 TARGET_CONFIG = "target-config"
 TARGET_CHECKS = frozenset({TARGET_CONFIG, "target-weights-broken"})
 """What is wrong with the target whatever drafts for it."""
 ASKED = (
-    n.ALGORITHM, n.DRAFT_MODEL, n.DRAFT_REVISION, MODEL, REVISION, MODEL_LENGTH, QUANTIZATION, DRAFT_QUANTIZATION,
+    n.ALGORITHM, n.DRAFT_MODEL, n.DRAFT_REVISION, n.MODEL, REVISION, n.CONTEXT, QUANTIZATION, DRAFT_QUANTIZATION,
 )  # fmt: skip
 """The arguments a preflight depends on."""
 
@@ -55,16 +54,16 @@ class Drafters:
             longest_request: Tokens of the workload's longest request; None when not known.
         """
         launch = {**self.fixed, **values}
-        model, drafter = launch.get(MODEL), launch.get(n.DRAFT_MODEL)
+        model, drafter = launch.get(n.MODEL), launch.get(n.DRAFT_MODEL)
         if not self.on or model is None or launch.get(n.ALGORITHM) is None:
             return []
-        target = self._checkpoint(MODEL, model, launch.get(REVISION))
+        target = self._checkpoint(n.MODEL, model, launch.get(REVISION))
         draft = None if drafter is None else self._checkpoint(n.DRAFT_MODEL, drafter, launch.get(n.DRAFT_REVISION))
         found = preflight(
             target, draft, algorithm=str(launch[n.ALGORITHM]), longest_request=longest_request, version=self.version,
             arguments=launch, env=self.env,
         )  # fmt: skip
-        doubts = draft.doubts if draft is not None and str(launch[n.ALGORITHM]).upper() != "NGRAM" else ()
+        doubts = draft.doubts if draft is not None and n.algorithm_of(launch) != "NGRAM" else ()
         return [*(replace(one, rule=TARGET_CONFIG) for one in target.doubts), *doubts, *found]
 
     def illegal(self, values: Mapping[str, Any]) -> Illegal | None:
@@ -85,14 +84,9 @@ class Drafters:
     def _checkpoint(self, option: str, reference: Any, revision: Any) -> Checkpoint:
         key = (option, str(reference), str(revision))
         if key not in self._checkpoints:
-            reader, asked = (
-                ModelReader(Path.cwd(), {**os.environ, **self.env}),
-                None if revision is None else str(revision),
-            )
-            model, said = reader.read(self.place(reference), option, asked)
-            doubts = tuple(
-                one for one in said if one.rule == "model-config"
-            )  # what is not here is the engine's to find
-            folder = reader.folder(self.place(reference), asked)
-            self._checkpoints[key] = Checkpoint(str(reference), model, folder, doubts)
+            reader = ModelReader(Path.cwd(), {**os.environ, **self.env})
+            place, wanted = self.place(reference), None if revision is None else str(revision)
+            model, said = reader.read(place, option, wanted)
+            doubts = tuple(one for one in said if one.rule == CONFIG_RULE)  # what is not here is the engine's to find
+            self._checkpoints[key] = Checkpoint(str(reference), model, reader.folder(place, wanted), doubts)
         return self._checkpoints[key]

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from spectune.engines.sglang.options import SHIPPED_VERSION
 from spectune.engines.sglang.preflight.architectures import Architecture, Kind, kind_as_drafter, known
 from spectune.engines.sglang.preflight.checkpoint import Checkpoint
 from spectune.engines.sglang.preflight.safetensors_header import Tensor
 from spectune.engines.sglang.preflight.values import Magnitude, magnitude
-from spectune.engines.sglang.rules.rule import version_key
+from spectune.engines.sglang.versions.history import older_than
 
 FUSION = ("fc.weight", "eagle_linear.weight")
 ANY_FUSION = ("fc.", "eagle_linear.")
@@ -38,7 +39,7 @@ class Pair:
     draft: Checkpoint
     algorithm: str
     longest_request: int | None = None
-    version: str = "0.5.23"
+    version: str = SHIPPED_VERSION
     arguments: Mapping[str, Any] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
 
@@ -92,7 +93,7 @@ class Pair:
     @property
     def auxiliary(self) -> int:
         """Hidden states that the drafter's fusion layer is built for."""
-        if version_key(self.version) < version_key(ANY_AUXILIARY):
+        if older_than(self.version, ANY_AUXILIARY):
             return DEFAULT_AUXILIARY
         said = self.draft.model.config.get("num_aux_hidden_states")
         if isinstance(said, int) and not isinstance(said, bool) and said > 0:

@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from spectune.engines.sglang.options import SHIPPED_VERSION
-from spectune.engines.sglang.preflight.algorithm import ALGORITHM
+from spectune.engines.sglang.preflight.algorithm import ALGORITHM_CHECKS
 from spectune.engines.sglang.preflight.check import Check
 from spectune.engines.sglang.preflight.checkpoint import Checkpoint
-from spectune.engines.sglang.preflight.context import CONTEXT
+from spectune.engines.sglang.preflight.context import CONTEXT_CHECKS
 from spectune.engines.sglang.preflight.fusion import FUSION_CHECKS
 from spectune.engines.sglang.preflight.origin import FILES, ORIGIN
 from spectune.engines.sglang.preflight.pair import Pair
 from spectune.engines.sglang.preflight.vocabulary import VOCABULARY
 from spectune.engines.sglang.rules.judging import Finding
-from spectune.engines.sglang.rules.names import BUNDLED_DRAFT
+from spectune.engines.sglang.rules.names import ALGORITHM, BUNDLED_DRAFT, algorithm_of
 
-CHECKS: tuple[Check, ...] = (*FILES, *ALGORITHM, *FUSION_CHECKS, *VOCABULARY, *CONTEXT, *ORIGIN)
+CHECKS: tuple[Check, ...] = (*FILES, *ALGORITHM_CHECKS, *FUSION_CHECKS, *VOCABULARY, *CONTEXT_CHECKS, *ORIGIN)
 assert len({check.name for check in CHECKS}) == len(CHECKS), "check names are unique"
 
 DRAFTED = frozenset({"EAGLE", "EAGLE3", "STANDALONE", "DFLASH", "DSPARK"})
@@ -50,8 +50,7 @@ def preflight(
     Returns:
         The findings in the order of the table; a `fatal` one means that the launch is not worth making.
     """
-    name = algorithm.upper()
-    name = "EAGLE" if name == "NEXTN" else name
+    name = algorithm_of({ALGORITHM: algorithm})
     if draft is None and name == "EAGLE" and target.architecture in BUNDLED_DRAFT:
         draft = target
     if draft is None or name not in DRAFTED:

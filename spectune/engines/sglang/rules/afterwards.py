@@ -90,7 +90,7 @@ def _undraftable(state: State) -> str | None:
 
 
 def _overflow(state: State) -> bool:
-    context = state.get("context-length") or state.model.integer("max_position_embeddings")
+    context = state.get(n.CONTEXT) or state.model.integer("max_position_embeddings")
     running = state.get(n.RUNNING)
     if not state.eagle or context is None or running is None or draft_backend(state) not in FLAT_OFFSETS:
         return False

@@ -83,7 +83,7 @@ CHECKS = (
     Rule(
         "iquest-drafter", "reject",
         lambda s: s.model.architecture == IQUEST and s.eagle
-        and s.get(n.DRAFT_MODEL) in (None, s.get("model-path")),
+        and s.get(n.DRAFT_MODEL) in (None, s.get(n.MODEL)),
         "ValueError: IQuest Q1 requires an independent draft model path.", "R24 speculative_hook.py:1023", RAN,
         since="0.5.22", advice="pass speculative-draft-model-path",
     ),

@@ -93,7 +93,7 @@ EAGLE = (
         "bundled-draft", "rewrite",
         lambda s: s.eagle and s.get(n.DRAFT_MODEL) is None and s.model.architecture in n.BUNDLED_DRAFT,
         "the model brings its own draft layers", "section 1.1, speculative_hook.py:1120", RAN,
-        sets=lambda s: {n.DRAFT_MODEL: s.get("model-path")},
+        sets=lambda s: {n.DRAFT_MODEL: s.get(n.MODEL)},
     ),
     Rule(
         "auto-alone", "reject",

@@ -14,6 +14,7 @@ from typing import Any
 
 from spectune.engines.parts import Assignment, Illegal, Part
 from spectune.engines.sglang.model_config import Model
+from spectune.engines.sglang.options import SHIPPED_VERSION
 from spectune.engines.sglang.rules import names as n
 from spectune.engines.sglang.rules.eagle import draft_token_bounds
 from spectune.engines.sglang.rules.judging import Finding, judge, rewrite
@@ -22,22 +23,15 @@ from spectune.engines.sglang.rules.state import State
 from spectune.engines.sglang.rules.table import folding, pipeline
 from spectune.space import Candidate, is_speculative
 
-NONE = "none"
 REMEMBERED = 50_000  # parts, about a kilobyte each
 _UNKNOWN = Model.unknown()
 _NOTHING = Part(())
 
 
-def algorithm_of(values: Mapping[str, Any]) -> str | None:
-    """Return SGLang's own name of the algorithm, None without speculation."""
-    name = str(values.get(n.ALGORITHM, NONE)).upper()
-    return None if name == "NONE" else "EAGLE" if name == "NEXTN" else name
-
-
 def nearest_legal(assignment: Assignment) -> Assignment:
     """Return the assignment with N moved to the nearest count its S and K can fill."""
     steps, topk, tokens = (assignment.get(name) for name in (n.STEPS, n.TOPK, n.DRAFT_TOKENS))
-    if algorithm_of(assignment) not in n.EAGLE_FAMILY or steps is None or topk is None or tokens is None:
+    if n.algorithm_of(assignment) not in n.EAGLE_FAMILY or steps is None or topk is None or tokens is None:
         return assignment
     _, most = draft_token_bounds(steps, topk)
     return {**assignment, n.DRAFT_TOKENS: min(max(tokens, steps + 1), most)}  # a path of S steps has to fit
@@ -56,7 +50,7 @@ class Rulebook:
 
     base: Mapping[str, Any]
     env: Mapping[str, str] = field(default_factory=dict)
-    version: str = "0.5.23"
+    version: str = SHIPPED_VERSION
     model_of: Callable[[Any], Model] = field(default=lambda _: _UNKNOWN, repr=False, compare=False)
     _drafts: dict[Any, Part] = field(default_factory=dict, repr=False, compare=False)
     _rests: dict[Any, Part] = field(default_factory=dict, repr=False, compare=False)
@@ -79,9 +73,9 @@ class Rulebook:
         if self._coupled(values):
             return self._judged(values, self.base, self._target)
         draft_base = {name: value for name, value in self.base.items() if name in n.DRAFT_NAMES}
-        algorithm = algorithm_of({**draft_base, **values})
+        algorithm = n.algorithm_of({**draft_base, **values})
         if algorithm is None:
-            return Part(((n.ALGORITHM, NONE),), key=(None, None, None))
+            return Part(((n.ALGORITHM, n.NONE),), key=(None, None, None))
         part = self._judged(values, draft_base, _UNKNOWN)  # the drafter is among the rest
         folded = {**draft_base, **dict(part.items)}
         key: tuple[Any, ...] = (algorithm, None, None)
@@ -119,12 +113,12 @@ class Rulebook:
 
     def _judged(self, values: Assignment, beside: Mapping[str, Any], model: Model) -> Part:
         """Fold values that are launched with others, and say whether the table excludes them together."""
-        algorithm = algorithm_of({**beside, **values})
+        algorithm = n.algorithm_of({**beside, **values})
         untouched: dict[str, Any] = {}
         seen = dict(values)
         if algorithm is None:
             seen.pop(n.ALGORITHM, None)
-            untouched = {n.ALGORITHM: NONE} if n.ALGORITHM in values else {}
+            untouched = {n.ALGORITHM: n.NONE} if n.ALGORITHM in values else {}
         if algorithm not in n.RULED:  # what belongs to speculation is dropped with it, or passes through as written
             beside = {name: value for name, value in beside.items() if not is_speculative(name)}
             if algorithm is not None:
@@ -165,7 +159,7 @@ class Rulebook:
 
     @cached_property
     def _target(self) -> Model:
-        return self.model_of(self.base.get("model-path"))
+        return self.model_of(self.base.get(n.MODEL))
 
     @cached_property
     def _folding(self) -> tuple[Rule, ...]:

@@ -94,13 +94,18 @@ def decode_graph(state: State) -> dict[str, Any]:
 
 def captured(state: State, most: int) -> list[int]:
     """Return the batch sizes captured for decoding, up to `most` requests."""
-    listed = min(most, LISTED)
     if state.on("disable-cuda-graph-padding"):
-        return list(range(1, listed + 1))
-    if state.get(n.ALGORITHM) is None:
-        sizes = [1, 2, 4, 8, 12, *range(16, 257, 8), *range(272, 512, 16), *range(512, listed + 1, 32)]
-    else:
+        return list(range(1, min(most, LISTED) + 1))
+    return captured_batches(most, speculative=state.get(n.ALGORITHM) is not None)
+
+
+def captured_batches(most: int, *, speculative: bool) -> list[int]:
+    """Return the batch sizes SGLang captures of itself, ascending up to `most` requests, which is one of them."""
+    listed = min(most, LISTED)
+    if speculative:
         sizes = [*range(1, 9), *range(10, 33, 2), *range(40, 65, 4), *range(72, 257, 8), *range(272, listed + 1, 16)]
+    else:
+        sizes = [1, 2, 4, 8, 12, *range(16, 257, 8), *range(272, 512, 16), *range(512, listed + 1, 32)]
     kept = [size for size in sizes if size <= most]
     return kept if most in kept else [*kept, most]
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import difflib
 import string
+from collections.abc import Mapping
+from typing import Any
 
-ALGORITHM = "speculative-algorithm"
-DRAFT_MODEL = "speculative-draft-model-path"
+from spectune import space
+
+MODEL = "model-path"
+ALGORITHM = space.ALGORITHM
+NONE = space.NO_SPECULATION
+DRAFT_MODEL = space.DRAFTER
 DRAFT_REVISION = "speculative-draft-model-revision"
-STEPS = "speculative-num-steps"
-TOPK = "speculative-eagle-topk"
-DRAFT_TOKENS = "speculative-num-draft-tokens"
+STEPS, TOPK, DRAFT_TOKENS = space.NUM_STEPS, space.EAGLE_TOPK, space.NUM_DRAFT_TOKENS
 ATTENTION_MODE = "speculative-attention-mode"
 DRAFT_ATTENTION = "speculative-draft-attention-backend"
 ADAPTIVE = "speculative-adaptive"
@@ -21,12 +25,14 @@ MAMBA_STRATEGY = "mamba-radix-cache-strategy"
 RUNNING = "max-running-requests"
 PAGE = "page-size"
 CHUNK = "chunked-prefill-size"
+CONTEXT = "context-length"
 MEMORY = "mem-fraction-static"
 ATTENTION = "attention-backend"
 PREFILL_ATTENTION = "prefill-attention-backend"
 DECODE_ATTENTION = "decode-attention-backend"
 GRAPH_SIZES = "cuda-graph-bs-decode"
 GRAPH_MOST = "cuda-graph-max-bs-decode"
+GRAPHS_OFF = ("disable-decode-cuda-graph", "disable-cuda-graph")
 
 # What the resolver works out and no argument of this spelling sets.
 DECODE_GRAPH = "decode-cuda-graph"
@@ -69,7 +75,7 @@ ALIASES = {
     "decode-context-parallel-size": "dcp-size",
     "expert-parallel-size": "ep-size",
     "ep": "ep-size",
-    "model": "model-path",
+    "model": MODEL,
     "pipeline-parallel-size": "pp-size",
     "speculative-draft-model": DRAFT_MODEL,
     "tensor-parallel-size": "tp-size",
@@ -82,6 +88,18 @@ DRAFT_NAMES = frozenset({ALGORITHM, STEPS, TOPK, DRAFT_TOKENS})
 COUPLING = frozenset(
     {ADAPTIVE, "speculative-adaptive-config", "speculative-ngram-external-corpus-path", "mamba-track-interval"}
 )
+
+
+def algorithm_of(arguments: Mapping[str, Any]) -> str | None:
+    """Return SGLang's own name of the algorithm, None without speculation."""
+    name = str(arguments.get(ALGORITHM, NONE)).upper()
+    return None if name == NONE.upper() else "EAGLE" if name == "NEXTN" else name
+
+
+def decode_graphs_off(arguments: Mapping[str, Any]) -> bool:
+    """Whether arguments say that decoding runs without graphs."""
+    switched_off = any(arguments.get(name) is True for name in GRAPHS_OFF)
+    return switched_off or arguments.get("cuda-graph-backend-decode") == "disabled"
 
 
 def misspelt_algorithm(name: str) -> str | None:

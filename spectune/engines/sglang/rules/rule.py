@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from spectune.engines.sglang.rules.state import State
+from spectune.engines.sglang.versions.history import FIRST_VERSION, older_than
 
 Text = str | Callable[[State], str]
 Tested = Literal["resolver run", "launched", "read"]
@@ -56,7 +57,7 @@ class Rule:
     sets: Callable[[State], Mapping[str, Any]] | None = None
     drops: frozenset[str] = frozenset()
     advice: Text = ""
-    since: str = "0.5.6"
+    since: str = FIRST_VERSION
     until: str | None = None
     canonical: bool = False
     gist: str = ""
@@ -67,8 +68,7 @@ class Rule:
 
     def holds_in(self, version: str) -> bool:
         """Whether the rule is known for a version of SGLang."""
-        asked = version_key(version)
-        return version_key(self.since) <= asked and (self.until is None or asked <= version_key(self.until))
+        return not older_than(version, self.since) and (self.until is None or not older_than(self.until, version))
 
     def message(self, state: State) -> str:
         """Return what it says of a launch."""
@@ -95,14 +95,3 @@ class Rule:
     def excludes(self) -> bool:
         """Whether a search never launches where it applies."""
         return self.kind in {"reject", "die", "implicit", "pointless"}
-
-
-def version_key(version: str) -> tuple[int, ...]:
-    """Return a version in an order, development suffixes left out."""
-    parts = []
-    for part in version.split("."):
-        digits = part[: len(part) - len(part.lstrip("0123456789"))]
-        if not digits:
-            break
-        parts.append(int(digits))
-    return tuple(parts)

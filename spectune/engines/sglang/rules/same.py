@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from spectune.engines.sglang.rules import names as n
 from spectune.engines.sglang.rules.rule import RAN, READ, Rule
-from spectune.engines.sglang.rules.state import State
 
 OTHERS = frozenset({"speculative-dflash-*", "speculative-dspark-*", "speculative-domino-*"})
 DRAFTERS = frozenset(
@@ -18,12 +17,6 @@ DRAFTERS = frozenset(
         "speculative-moe-runner-backend", "speculative-moe-a2a-backend",
     }
 )  # fmt: skip
-
-
-def _graphs_off(state: State) -> bool:
-    return any(state.on(name) for name in ("disable-decode-cuda-graph", "disable-cuda-graph")) or (
-        state.get("cuda-graph-backend-decode") == "disabled"
-    )
 
 
 # fmt: off
@@ -50,7 +43,8 @@ SAME = (
         drops=frozenset({n.ATTENTION}),
     ),
     Rule(
-        "graphs-off", "same", _graphs_off, "batch sizes do not matter without graphs", "section 1.2", RAN,
+        "graphs-off", "same", lambda s: n.decode_graphs_off(s.values), "batch sizes do not matter without graphs",
+        "section 1.2", RAN,
         drops=frozenset({n.GRAPH_SIZES, n.GRAPH_MOST, "disable-cuda-graph-padding"}),
     ),
     Rule(

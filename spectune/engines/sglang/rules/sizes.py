@@ -5,18 +5,16 @@ from __future__ import annotations
 from spectune.engines.sglang.rules import names as n
 from spectune.engines.sglang.rules.rule import RAN, READ, Rule
 from spectune.engines.sglang.rules.state import State
+from spectune.engines.sglang.variables import LONGER_CONTEXT, longer_context_allowed
 
-CONTEXT = "context-length"
-OVERRIDE = "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN"
 GPUS_OF_A_MACHINE = 8
 PORTS = ("port", "nccl-port")
 GREATEST_PORT = 65535
 
 
 def _too_long(state: State) -> bool:
-    given, own = state.get(CONTEXT), state.model.context_length
-    allowed = state.env.get(OVERRIDE, "").strip().lower() in {"1", "true", "yes", "y", "t"}
-    return given is not None and own is not None and int(given) > own and not allowed
+    given, own = state.get(n.CONTEXT), state.model.context_length
+    return given is not None and own is not None and int(given) > own and not longer_context_allowed(state.env)
 
 
 def _head_ranks(state: State) -> int:
@@ -52,17 +50,18 @@ def gpus_each(state: State) -> int:
 MODEL_SIZES = (
     Rule(
         "context-beyond-model", "reject", _too_long,
-        lambda s: (f"ValueError: Warning: User-specified context_length ({s.get(CONTEXT)}) is greater than the derived "
-                   f"context_length ({s.model.context_length})."), "configs/model_config.py:1296", RAN,
-        advice=lambda s: f"{CONTEXT} {s.model.context_length} at most, or {OVERRIDE}=1 where the model bears it",
+        lambda s: (f"ValueError: Warning: User-specified context_length ({s.get(n.CONTEXT)}) is greater than the "
+                   f"derived context_length ({s.model.context_length})."), "configs/model_config.py:1296", RAN,
+        advice=lambda s: (f"{n.CONTEXT} {s.model.context_length} at most, or {LONGER_CONTEXT}=1 where the model "
+                          "bears it"),
     ),
 )
 
 SIZES = (
     Rule(
-        "empty-context", "die", lambda s: s.get(CONTEXT) is not None and int(s.get(CONTEXT)) < 2,
-        lambda s: (f"a {CONTEXT} of {s.get(CONTEXT)} leaves no room for a token: AssertionError: Memory pool size is "
-                   "too small"), "managers/tp_worker.py:425", READ, advice=f"a larger {CONTEXT}, or none",
+        "empty-context", "die", lambda s: s.get(n.CONTEXT) is not None and int(s.get(n.CONTEXT)) < 2,
+        lambda s: (f"a {n.CONTEXT} of {s.get(n.CONTEXT)} leaves no room for a token: AssertionError: Memory pool size "
+                   "is too small"), "managers/tp_worker.py:425", READ, advice=f"a larger {n.CONTEXT}, or none",
     ),
     Rule(
         "heads-divide", "die", lambda s: undivided(s) is not None,

@@ -7,6 +7,7 @@ from spectune.engines.sglang.rules import names as n
 from spectune.engines.sglang.rules.memory import LISTED
 from spectune.engines.sglang.rules.rule import RAN, READ, Rule
 from spectune.engines.sglang.rules.state import State
+from spectune.space import is_speculative
 
 COUNTS = ("tp-size", "pp-size", "dp-size", n.PAGE, "max-total-tokens")
 TREE_ALGORITHM = "allreduce:tree"
@@ -30,7 +31,7 @@ def _not_positive(state: State) -> str | None:
 
 def _unused(state: State) -> list[str]:
     """Return the arguments of speculation that were given."""
-    return [name for name in state.given if name.startswith("speculative-") and name != n.ALGORITHM]
+    return [name for name in state.given if is_speculative(name) and name != n.ALGORITHM]
 
 
 def _graphs_beyond(state: State) -> int | None:

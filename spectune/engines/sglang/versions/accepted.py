@@ -43,7 +43,7 @@ class AcceptedArgument:
             return None
         alone = {self.name: value}
         if self.name == "speculative-draft-window-size":  # which algorithms take it is seen in the launch
-            alone["speculative-algorithm"] = "DFLASH"
+            alone[ALGORITHM] = "DFLASH"
         translated = translate(alone, {}, self.options)
         if translated.problems:
             return translated.problems[0]
@@ -53,7 +53,7 @@ class AcceptedArgument:
     def _wrong(self, name: str, value: Any) -> str | None:
         option = self.options.by_name[name]
         # A free string where older versions have choices is upper case there (SGLang does it itself since 0.5.12).
-        if name == "speculative-algorithm" and isinstance(value, str):
+        if name == ALGORITHM and isinstance(value, str):
             value = value.upper()
         return option.complaint(value)
 

@@ -16,6 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from spectune.engines.sglang.rules.names import ALGORITHM, TOPK
+from spectune.engines.sglang.variables import means_on
 from spectune.engines.sglang.versions.history import older_than
 
 VARIABLE = "SGLANG_ENABLE_SPEC_V2"
@@ -42,8 +44,8 @@ def overlap_variable(
         environment: Variables the launch sets, None for those it must not have.
         version: SGLang's version.
     """
-    algorithm = str(arguments.get("speculative-algorithm") or "none").upper()
-    topk = int(arguments.get("speculative-eagle-topk") or 1)
+    algorithm = str(arguments.get(ALGORITHM) or "none").upper()
+    topk = int(arguments.get(TOPK) or 1)
     chosen = environment.get(VARIABLE)
     if not older_than(version, "0.5.14"):
         gone = (f"SGLang {version} does not read {VARIABLE}; use disable-overlap-schedule",) if chosen else ()
@@ -63,7 +65,7 @@ def overlap_variable(
 
 def _named(chosen: str | None, topk: int, version: str, *, refused: bool) -> OverlapVariable:
     """Return the launch's own choice, or why the version dies of it."""
-    if not refused or str(chosen).lower() not in ("1", "true", "yes", "y"):  # environ.py, EnvBool
+    if not refused or not means_on(chosen):
         return OverlapVariable()
     why = f"SGLang {version} refuses top-k {topk} under {VARIABLE}={chosen}; set it to 0"
     return OverlapVariable(problems=(why,))

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from spectune.engines.sglang.options import Options
-from spectune.engines.sglang.versions.history import history
+from spectune.engines.sglang.versions.history import FIRST_VERSION, history
 
 ATTENTION_OPTIONS = frozenset(
     {
@@ -109,4 +109,4 @@ def _attention_dp(arguments: dict[str, Any]) -> Iterator[str]:
 
 def _since(name: str) -> str:
     known = history().get(name)
-    return known.first if known else "0.5.6"
+    return known.first if known else FIRST_VERSION

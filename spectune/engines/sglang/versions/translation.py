@@ -13,6 +13,7 @@ from typing import Any
 
 from spectune.engines.parts import Illegal
 from spectune.engines.sglang.options import SHIPPED_VERSION, Options
+from spectune.engines.sglang.rules.names import ALGORITHM
 from spectune.engines.sglang.versions.history import ALGORITHMS_SINCE, lacking, older_than
 from spectune.engines.sglang.versions.overlap import overlap_variable
 from spectune.engines.sglang.versions.spellings import (
@@ -21,8 +22,6 @@ from spectune.engines.sglang.versions.spellings import (
     canonical_arguments,
     renamed,
 )
-
-ALGORITHM = "speculative-algorithm"
 
 
 @dataclass(frozen=True)
