@@ -51,6 +51,12 @@ SPACE: dict[str, Any] = {
     "budget": {"trials": 6},
 }  # fmt: skip
 
+ALONE: dict[str, Any] = {
+    "prompts": "builtin:tiny", "chat_template": False, "output_tokens": 32,
+    "levels": [{"concurrency": 1}], "level_time_limit": "1s",
+}  # fmt: skip
+"""One request at a time: however slow this machine is, none waits for another, and no launch is suspect for that."""
+
 
 class Silent:
     """A watcher that only keeps notes."""
