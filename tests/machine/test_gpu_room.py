@@ -7,30 +7,9 @@ from pathlib import Path
 
 import pytest
 from fake_driver import FakeDriver
+from two_gpus import write_study
 
 pytestmark = pytest.mark.services
-PROFILE = """
-schema: 1
-name: quick
-source: made up for tests
-seed: 3
-gpu: {count: 2, memory_gb: 80}
-target:
-  {weights_gb: 40, step_ms: {graph: 2.0, eager: 4.0}, token_ms: 0.02, kv_mb_per_token: 0.1, prefill_ktok_per_s: 200}
-draft: {weights_gb: 1, step_ms: {graph: 0.2, eager: 0.4}, token_ms: 0.01}
-host_ms: 0.2
-acceptance: {default: [0.8]}
-startup: {load_s: 0.1, capture_s_per_graph: 0.001}
-"""
-SPACE = """
-schema: 1
-name: sim
-engine: {kind: simulated, profile: quick.yaml, gpus: 2, args: {model-path: org/target, attention-backend: triton}}
-search: {speculative-algorithm: [none], chunked-prefill-size: [2048, 4096]}
-workload:
-  {prompts: builtin:tiny, chat_template: false, output_tokens: 32, levels: [{concurrency: 1}], level_time_limit: 1s}
-budget: {trials: 2}
-"""
 # The simulated engine as one that fills the GPUs of this machine.
 STUDY = """
 import asyncio, json, os
@@ -73,8 +52,7 @@ with asyncio.run(room_for("neighbour", "neighbour", engine, 1, print)) as neighb
 
 
 def test_a_launch_has_its_group_and_looks_at_nothing_else(driver: FakeDriver, tmp_path: Path) -> None:
-    (tmp_path / "quick.yaml").write_text(PROFILE)
-    (tmp_path / "sim.yaml").write_text(SPACE)
+    write_study(tmp_path, trials=2)
     driver.says("count 4")
     after = "count 4\n0.power_limit 350000\n1.processes 1:40000\n1.memory_used 41000\n3.power_limit 500000\n"
     program = f"import os; os.chdir({str(tmp_path)!r}); os.environ['SPECTUNE_LOCKS'] = 'locks'\n"

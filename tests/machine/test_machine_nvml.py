@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from fake_driver import FakeDriver, compiled
 from readme_commands import SPECTUNE
+from two_gpus import write_study
 
 pytestmark = pytest.mark.services
 NOT_SUPPORTED, LOST, MISMATCH, NOT_LOADED, UNKNOWN = 3, 15, 18, 9, 999
@@ -174,34 +175,9 @@ def test_doctor_on_a_machine_with_gpus(driver: FakeDriver, tmp_path: Path) -> No
     assert "GPU 0, 1, 2, 3, 4, 6, 7" in shown
 
 
-PROFILE = """
-schema: 1
-name: quick
-source: made up for tests
-seed: 3
-gpu: {count: 2, memory_gb: 80}
-target:
-  {weights_gb: 40, step_ms: {graph: 2.0, eager: 4.0}, token_ms: 0.02, kv_mb_per_token: 0.1, prefill_ktok_per_s: 200}
-draft: {weights_gb: 1, step_ms: {graph: 0.2, eager: 0.4}, token_ms: 0.01}
-host_ms: 0.2
-acceptance: {default: [0.8]}
-startup: {load_s: 0.1, capture_s_per_graph: 0.001}
-"""
-SPACE = """
-schema: 1
-name: sim
-engine: {kind: simulated, profile: quick.yaml, gpus: 2, args: {model-path: org/target, attention-backend: triton}}
-search: {speculative-algorithm: [none], chunked-prefill-size: [2048, 4096]}
-workload:
-  {prompts: builtin:tiny, chat_template: false, output_tokens: 32, levels: [{concurrency: 1}], level_time_limit: 1s}
-budget: {trials: 1}
-"""
-
-
 def test_a_study_whose_machine_changes_between_launches_says_so(driver: FakeDriver, tmp_path: Path) -> None:
     """The power limit was lowered overnight, and somebody started to train on one of the GPUs."""
-    (tmp_path / "quick.yaml").write_text(PROFILE)
-    (tmp_path / "sim.yaml").write_text(SPACE)
+    write_study(tmp_path, trials=1)
     first = driver.run(SPECTUNE, "search", "sim.yaml", cwd=tmp_path)
     assert first.returncode in (0, 1), first.stderr
     assert "the machine is not as it was" not in first.stderr
