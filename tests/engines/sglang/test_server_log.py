@@ -164,6 +164,12 @@ def test_containers_and_terminals_wrap_it_without_changing_it(wrap: Any) -> None
     assert read(wrap(log)) == read(log)
 
 
+def test_a_long_sentence_is_kept_once(tmp_path: Path) -> None:
+    said = "The page size is set to 1" + " and so on" * 100
+    log = sg.line(said) * 3 + sg.server(sg.decode(9.0))
+    assert read_server_log(written(tmp_path, log)).rewritten == (said[:400],)
+
+
 def test_of_several_starts_each_is_read_and_the_last_speaks(tmp_path: Path) -> None:
     lowered = "Max running requests is reset to 48 for speculative decoding."
     log = (

@@ -11,7 +11,7 @@ from spectune.engines.sglang.server_log.arguments import parse_server_args
 from spectune.engines.sglang.server_log.batches import Batches
 from spectune.engines.sglang.server_log.facts import ServerFacts, Weights
 from spectune.engines.sglang.server_log.graphs import Graphs
-from spectune.engines.sglang.server_log.lines import NUMBER, WHOLE, Message
+from spectune.engines.sglang.server_log.lines import MEMORY, NUMBER, WHOLE, Message
 
 MOST_SENTENCES, MOST_ERRORS, MOST_LOADS, MOST_VARIABLES = 40, 20, 4096, 128
 SENTENCE_CHARS, MESSAGE_CHARS = 400, 4000
@@ -24,7 +24,6 @@ _LIMITS = re.compile(
 )
 _WEIGHTS_END = re.compile(r"^Load weight end\. .*?type=(\w{1,200}),")
 _SECONDS = re.compile(rf"elapsed=({NUMBER})")
-_MEMORY = re.compile(rf"mem usage=({NUMBER})")
 _RETRACTED = re.compile(rf"KV cache pool is full\. Retract requests\. #retracted_reqs: ({WHOLE})\b")
 _ERROR = re.compile(
     r"^(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)\b(?:: |$)|^Scheduler hit an exception|CUDA out of memory|"
@@ -105,9 +104,7 @@ class Gathering:
         elif text.startswith(_SIMULATED):
             self._simulated = True
         elif message.stamp and _REWRITTEN.search(text):
-            sentences = self._afterwards if self._ready or self._errors else self._rewritten
-            if text not in sentences and len(sentences) < MOST_SENTENCES:
-                sentences.append(text[:SENTENCE_CHARS])
+            self._note_sentence(text[:SENTENCE_CHARS])
 
     def facts(self) -> ServerFacts:
         """Return what was gathered."""
@@ -136,11 +133,16 @@ class Gathering:
         elif (end := _WEIGHTS_END.match(message.text)) is not None:
             began, ended = self._loading.pop(message.rank, None), message.time_s
             counted = None if began is None or ended is None else ended - began
-            said, memory = _SECONDS.search(message.text), _MEMORY.search(message.text)
+            said, memory = _SECONDS.search(message.text), MEMORY.search(message.text)
             index = sum(rank == message.rank for rank, _ in self._weights)
             self._weights[message.rank, index] = Weights(
                 end.group(1), float(said.group(1)) if said else counted, float(memory.group(1)) if memory else None
             )
+
+    def _note_sentence(self, text: str) -> None:
+        sentences = self._afterwards if self._ready or self._errors else self._rewritten
+        if text not in sentences and len(sentences) < MOST_SENTENCES:
+            sentences.append(text)
 
     def _note_variable(self, name: str, value: str) -> None:
         values = self._nccl.setdefault(name, []) if len(self._nccl) < MOST_VARIABLES else self._nccl.get(name, [])

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from spectune.engines.sglang.server_log.facts import Capture, GraphKind
-from spectune.engines.sglang.server_log.lines import NUMBER, WHOLE, Message
+from spectune.engines.sglang.server_log.lines import MEMORY, NUMBER, WHOLE, Message
 
 # "Capture target verify CUDA graph end." (since 0.5.15), "Capture draft extend cuda graph end." (before)
 _LINE = re.compile(r"^Capture (?:(?P<what>[\w -]+?) )?(?:cuda|CUDA|NPU|XPU|MUSA) graph (?P<edge>begin|end)\b")
@@ -15,7 +15,6 @@ _OLD_BATCHES = re.compile(r"^Capture cuda graph bs \[([\d, ]*)\]")
 _BATCHES = re.compile(r"\bbs=\[([\d, ]*)\]")
 _WIDTH = re.compile(rf"\bnum_tokens_per_(?:req|bs)=({WHOLE})\b")
 _SECONDS = re.compile(rf"elapsed ?[=:] ?({NUMBER})")
-_MEMORY = re.compile(rf"mem usage=({NUMBER})")
 _LARGEST_BATCH = 1 << 16
 _TARGET = "target"  # of an old log: a verify if it speculates, else a decode
 
@@ -36,7 +35,7 @@ class Graphs:
         if line is None:
             return False
         batches, width = _BATCHES.search(message.text), _WIDTH.search(message.text)
-        seconds, memory = _SECONDS.search(message.text), _MEMORY.search(message.text)
+        seconds, memory = _SECONDS.search(message.text), MEMORY.search(message.text)
         seen = Capture(
             "decode",
             _numbers(batches.group(1)) if batches else (),

@@ -16,6 +16,9 @@ LONGEST_LINE = 1 << 18
 WHOLE, NUMBER = r"\d{1,15}", r"-?\d{1,15}(?:\.\d{1,15})?"
 """What a message says of a quantity; longer digits are damage."""
 
+MEMORY = re.compile(rf"mem usage=({NUMBER})")
+"""GB that loading weights or capturing graphs has taken."""
+
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _STAMP = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?:[.,]\d+)?((?: [A-Za-z_]+\d+)*)\] ?")
 

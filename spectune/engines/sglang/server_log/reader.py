@@ -19,7 +19,7 @@ MOST_STARTS = 32
 
 _TELLING = re.compile(
     rb"server_args=|Load weight |apture |max_total_num_tokens=|fired up|Retract|rror|xception|OutOfMemory|"
-    rb"disabl|Disabl|overrid|verrid|reset to|changing|change page_size|adjusted|fall|Fall|ackend|forc|instead|"
+    rb"disabl|Disabl|overrid|verrid|set to|changing|change page_size|adjusted|fall|Fall|ackend|forc|instead|"
     rb"NCCL INFO NCCL_|SIMULATED "
 )
 _OUT_OF_MEMORY = re.compile(rb"OutOfMemoryError|CUDA out of memory")
