@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from spectune.counts import count
 from spectune.engines.parts import Assignment, Illegal, Part, joined
 from spectune.engines.protocol import Effective, EngineSoftware, LaunchCommand, Mismatch, Occasion, Renderer
 from spectune.engines.served import Served
@@ -18,6 +17,7 @@ from spectune.engines.sglang.drafting import capture_allowance_s, causes_of_noth
 from spectune.engines.sglang.echo import echoed_otherwise
 from spectune.engines.sglang.forced_acceptance import LENGTH, forced_lengths
 from spectune.engines.sglang.interpreter import Interpreter
+from spectune.engines.sglang.lacks import lacks
 from spectune.engines.sglang.legality import Legality
 from spectune.engines.sglang.log_signatures import SIGNATURES
 from spectune.engines.sglang.named_models import NamedModels
@@ -29,7 +29,6 @@ from spectune.engines.sglang.rules.names import ALGORITHM, MODEL
 from spectune.engines.sglang.tokenizer import Tokenizer
 from spectune.engines.sglang.versions.translation import translate
 from spectune.errors import Problem
-from spectune.machine import count_gpus
 from spectune.serving import EngineFailed, Failure
 from spectune.space import DRAFTER, Candidate, is_speculative
 
@@ -89,17 +88,10 @@ class SGLangEngine:
 
     def missing(self) -> list[Problem]:
         """Return what this machine lacks for launching SGLang."""
-        lacks, python = [], self.interpreter.python
-        if self.interpreter.path() is None:
-            lacks.append(f"there is no program {python} on this machine; name one that has sglang as engine.python")
-        elif self.version is None:
-            lacks.append(f"{python} has no sglang; install it there or name another engine.python")
-        if self.cuda and (found := count_gpus()) < self.gpus:
-            seen = f"engine.gpus asks for {count(self.gpus, 'GPU')}, but this machine shows {found}"
-            lacks.append(f"{seen}; run it where they are, or lower engine.gpus")
+        said = list(lacks(self.interpreter, self.version, self.gpus if self.cuda else 0))
         if (beyond := self._legality.beyond_gpus({})) is not None:
-            lacks.append(f"{beyond.reason}; raise engine.gpus")
-        return [Problem(said) for said in lacks]
+            said.append(f"{beyond.reason}; raise engine.gpus")
+        return [Problem(one) for one in said]
 
     def missing_model(self, reference: Any) -> str | None:
         """Say that a model folder does not exist; names of a hub pass, they are the engine's to find."""
@@ -239,11 +231,8 @@ class SGLangEngine:
         return {**self._complete({}), **fixed_draft}
 
     def _launch(self, candidate: Candidate) -> CompleteLaunch:
-        return CompleteLaunch(
-            self._complete(candidate.arguments),
-            {**self.env, **candidate.env},
-            (*self.unset, *candidate.unset_env),
-        )
+        env, unset = {**self.env, **candidate.env}, (*self.unset, *candidate.unset_env)
+        return CompleteLaunch(self._complete(candidate.arguments), env, unset)
 
     def _complete(self, values: Mapping[str, Any]) -> dict[str, Any]:
         return arguments.complete(values, self.fixed, cuda=self.cuda, most_running=self.most_running)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from spectune.counts import count
@@ -42,30 +42,12 @@ def new_space(
         SpectuneError: The target is no model, or no drafter can work.
     """
     target, said = read_checkpoint(model, MODEL)
-    different = {place_of(one): one for one in drafters}  # one that is named twice is searched once
-    offered = tuple(offer(one, target, OUTPUT_TOKENS, SHIPPED_VERSION) for one in different.values())
-    context_length = min((one.reach for one in offered if one.reach), default=None)
-    if context_length is not None:
-        offered = tuple(
-            offer(one, target, OUTPUT_TOKENS, SHIPPED_VERSION, context_length) for one in different.values()
-        )
+    offered, context_length = _offered(drafters, target)
     if drafters and all(drafter.refused for drafter in offered):
         raise SpectuneError("no drafter can work, so there is nothing to search:\n" + "\n".join(
             f"  {one.refused.message}; {one.refused.advice}" for one in offered if one.refused
         ))  # fmt: skip
     tp_size = _tensor_parallel(target, gpus)
-    notes = [f"{one.message}; {one.advice}" for one in said]
-    notes += [f"never launched, so left out: {one.refused.message}" for one in offered if one.refused]
-    notes += [f"{one.name} was not seen: {one.algorithm} is a guess from its name" for one in offered if not one.seen]
-    notes += [doubt for one in offered if one.refused is None for doubt in one.doubts]
-    if context_length is not None:
-        notes.append(
-            f"context-length is {context_length}, as far as every drafter reaches; target: {target.context_length}"
-        )
-    if machine is not None and (short := _does_not_fit(target, tp_size, machine)):
-        notes.append(short)
-    if gpus and tp_size != gpus:
-        notes.append(f"a launch takes {count(tp_size, 'GPU')}: the target's attention heads do not divide by {gpus}")
     algorithms = _algorithms(target, offered)
     return NewSpace(
         name=name or _study_name(model), model=place_of(model), python=python, runtime=runtime, tp_size=tp_size,
@@ -73,8 +55,40 @@ def new_space(
         attention=attention_of(target.model, algorithms, machine, SHIPPED_VERSION),
         context_length=context_length, reaches=target.context_length,
         own_code=own_code(target, [one.checkpoint for one in offered if one.refused is None]),
-        seen=target.folder is not None, notes=tuple(notes),
+        seen=target.folder is not None,
+        notes=(
+            *(f"{one.message}; {one.advice}" for one in said),
+            *_on_drafters(offered),
+            *_on_sizes(target, context_length, tp_size, gpus, machine),
+        ),
     )  # fmt: skip
+
+
+def _offered(drafters: Sequence[str], target: Checkpoint) -> tuple[tuple[OfferedDrafter, ...], int | None]:
+    """Return the drafters, and the context length that all of them reach; None where none falls short of the target."""
+    different = {place_of(one): one for one in drafters}.values()  # one that is named twice is searched once
+    offered = tuple(offer(one, target, OUTPUT_TOKENS, SHIPPED_VERSION) for one in different)
+    shortest = min((one.reach for one in offered if one.reach), default=None)
+    if shortest is not None:
+        offered = tuple(offer(one, target, OUTPUT_TOKENS, SHIPPED_VERSION, shortest) for one in different)
+    return offered, shortest
+
+
+def _on_drafters(offered: Sequence[OfferedDrafter]) -> Iterator[str]:
+    yield from (f"never launched, so left out: {one.refused.message}" for one in offered if one.refused)
+    yield from (f"{one.name} was not seen: {one.algorithm} is a guess from its name" for one in offered if not one.seen)
+    yield from (doubt for one in offered if one.refused is None for doubt in one.doubts)
+
+
+def _on_sizes(
+    target: Checkpoint, context_length: int | None, tp_size: int, gpus: int, machine: Machine | None
+) -> Iterator[str]:
+    if context_length is not None:
+        yield f"context-length is {context_length}, as far as every drafter reaches; target: {target.context_length}"
+    if machine is not None and (short := _does_not_fit(target, tp_size, machine)):
+        yield short
+    if gpus and tp_size != gpus:
+        yield f"a launch takes {count(tp_size, 'GPU')}: the target's attention heads do not divide by {gpus}"
 
 
 def _algorithms(target: Checkpoint, offered: Sequence[OfferedDrafter]) -> tuple[str, ...]:

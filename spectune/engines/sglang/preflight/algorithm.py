@@ -5,9 +5,9 @@ from __future__ import annotations
 from spectune.engines.sglang.preflight.check import Check
 from spectune.engines.sglang.preflight.pair import FUSION, HEADS, Pair
 from spectune.engines.sglang.rules.algorithm import GEMMA4_DRAFTS
+from spectune.engines.sglang.rules.names import BLOCK_ALGORITHMS
 from spectune.engines.sglang.rules.rule import LAUNCHED, READ
 
-BLOCK_ALGORITHMS = frozenset({"DFLASH", "DSPARK"})
 FUSED = frozenset({"EAGLE", "EAGLE3"})
 # Names that MTP layers have in checkpoints, beside layers numbered behind the last one.
 MTP_NAMES = ("mtp.", "model.mtp", "mtp_", "nextn", "eh_proj")

@@ -87,7 +87,7 @@ ALGORITHM = (
     ),
     Rule(
         "block-verification-algorithm", "reject",
-        lambda s: s.on(n.BLOCK_VERIFICATION) and s.algorithm not in n.MIXED_CHUNK,
+        lambda s: s.on(n.BLOCK_VERIFICATION) and s.algorithm not in n.FROM_HIDDEN_STATES,
         "ValueError: --speculative-use-block-verification only supports EAGLE / EAGLE3 / NEXTN / DFLASH / DSPARK.",
         "R11 speculative_hook.py:175", RAN, since="0.5.23",
     ),

@@ -66,7 +66,8 @@ CHECKS = (
     ),
     Rule(
         "unified-memory-algorithm", "reject",
-        lambda s: s.on("enable-unified-memory") and s.algorithm is not None and s.algorithm not in n.MIXED_CHUNK,
+        lambda s: s.on("enable-unified-memory") and s.algorithm is not None
+        and s.algorithm not in n.FROM_HIDDEN_STATES,
         lambda s: ("AssertionError: --enable-unified-memory only supports --speculative-algorithm DSPARK, DFLASH, "
                    "EAGLE and EAGLE3; other speculative algorithms are not yet audited for the unified pool's "
                    f"virtual-to-physical loc translation. Got --speculative-algorithm={s.algorithm!r}."),

@@ -10,7 +10,6 @@ from spectune.engines.sglang.rules.state import State
 NGRAM_TOKENS = 12
 DFLASH_TOKENS = 16
 DSPARK_GAMMA = 7
-BLOCK_DRAFTS = frozenset({"DFLASH", "DSPARK"})
 DFLASH_BLOCK, DSPARK_BLOCK = "speculative-dflash-block-size", "speculative-dspark-block-size"
 
 
@@ -65,7 +64,7 @@ NGRAM = (
 
 OTHERS = (
     Rule(
-        "block-draft-device", "reject", lambda s: s.algorithm in BLOCK_DRAFTS and s.cpu,
+        "block-draft-device", "reject", lambda s: s.algorithm in n.BLOCK_ALGORITHMS and s.cpu,
         lambda s: (f"ValueError: DFLASH speculative decoding is not supported by CpuPlatform on device "
                    f"{s.get('device')!r}." if s.algorithm == "DFLASH" else
                    "ValueError: DSpark speculative decoding only supports CUDA, NPU or XPU device."),
@@ -73,12 +72,12 @@ OTHERS = (
     ),
     Rule(
         "block-draft-dp-head", "reject",
-        lambda s: s.algorithm in BLOCK_DRAFTS and s.attention_dp and not s.on("enable-dp-lm-head"),
+        lambda s: s.algorithm in n.BLOCK_ALGORITHMS and s.attention_dp and not s.on("enable-dp-lm-head"),
         lambda s: (f"ValueError: {'DFLASH' if s.algorithm == 'DFLASH' else 'DSpark'} with dp attention requires "
                    "--enable-dp-lm-head."), "sections 2.3, 2.4, speculative_hook.py:307", READ, since="0.5.22",
     ),
     Rule(
-        "block-draft-pp", "reject", lambda s: s.algorithm in BLOCK_DRAFTS and s.number("pp-size") != 1,
+        "block-draft-pp", "reject", lambda s: s.algorithm in n.BLOCK_ALGORITHMS and s.number("pp-size") != 1,
         lambda s: ("ValueError: Currently DFLASH speculative decoding only supports pp_size == 1."
                    if s.algorithm == "DFLASH" else "ValueError: DSpark pipeline parallelism requires PD prefill; "
                    "decode and non-disaggregated serving require pp_size == 1."), "speculative_hook.py:324", READ,
@@ -90,7 +89,7 @@ OTHERS = (
     ),
     Rule(
         "block-draft-chain", "rewrite",
-        lambda s: s.algorithm in BLOCK_DRAFTS and (s.get(n.STEPS), s.get(n.TOPK)) != (1, 1),
+        lambda s: s.algorithm in n.BLOCK_ALGORITHMS and (s.get(n.STEPS), s.get(n.TOPK)) != (1, 1),
         "drafts blocks: steps and top-k are 1", "sections 2.3, 2.4, speculative_hook.py:339", RAN,
         sets=lambda _: {n.STEPS: 1, n.TOPK: 1},
     ),
@@ -123,7 +122,7 @@ OTHERS = (
         "section 2.4, speculative_hook.py:838", READ, sets=lambda s: {n.DRAFT_TOKENS: (dspark_gamma(s) or 0) + 1},
     ),
     Rule(
-        "block-draft-requests", "rewrite", lambda s: s.algorithm in BLOCK_DRAFTS and s.get(n.RUNNING) is None,
+        "block-draft-requests", "rewrite", lambda s: s.algorithm in n.BLOCK_ALGORITHMS and s.get(n.RUNNING) is None,
         "Max running requests is reset to 48 for speculative decoding.", "section 1.1, speculative_hook.py:438", RAN,
         sets=lambda _: {n.RUNNING: 48}, advice="pass max-running-requests",
     ),

@@ -38,15 +38,20 @@ GRAPHS_OFF = ("disable-decode-cuda-graph", "disable-cuda-graph")
 DECODE_GRAPH = "decode-cuda-graph"
 PREFILL_GRAPH = "prefill-cuda-graph"
 
+BLOCK_ALGORITHMS = frozenset({"DFLASH", "DSPARK"})
+"""Their drafters draft whole blocks at once."""
+
 EAGLE_FAMILY = frozenset({"EAGLE", "EAGLE3", "STANDALONE"})
 RULED = EAGLE_FAMILY | {"NGRAM"}
 """Algorithms spectune folds and refuses for; all others pass through a search as they are written."""
 
-BUILT_IN = RULED | {"DFLASH", "DSPARK", "UNO", "FROZEN_KV_MTP", "NONE"}
+BUILT_IN = RULED | BLOCK_ALGORITHMS | {"UNO", "FROZEN_KV_MTP", "NONE"}
 ALGORITHMS = tuple(sorted(BUILT_IN - {"NONE"} | {"NEXTN"}))
 """As a user may write them."""
 
-MIXED_CHUNK = frozenset({"EAGLE", "EAGLE3", "DFLASH", "DSPARK"})
+FROM_HIDDEN_STATES = BLOCK_ALGORITHMS | {"EAGLE", "EAGLE3"}
+"""Their drafters read the target's hidden states."""
+
 PAGED_TREE = ("flashinfer", "fa3", "triton")
 # Their multi-step draft or verify kernels take one branch only.
 CHAIN_ONLY = frozenset({"trtllm_mha", "trtllm_mla", "cutedsl_mla", "flashmla", "aiter", "dsv4"})

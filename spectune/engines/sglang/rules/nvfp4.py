@@ -100,7 +100,7 @@ NVFP4 = (
         advice="EAGLE3, or another kv-cache-dtype",
     ),
     Rule(
-        "nvfp4-block-drafts", "reject", lambda s: native(s) and s.algorithm in ("DFLASH", "DSPARK"),
+        "nvfp4-block-drafts", "reject", lambda s: native(s) and s.algorithm in n.BLOCK_ALGORITHMS,
         lambda s: ("ValueError: SM100 native NVFP4 speculative decoding does not yet support "
                    f"{s.algorithm}; use EAGLE/NEXTN or NGRAM."), "R21 kv_cache_hook.py:166", READ, since="0.5.22",
     ),
