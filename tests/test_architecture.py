@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -61,6 +62,16 @@ def test_the_picture_names_every_folder() -> None:
     for entry in PACKAGE.iterdir():
         if entry.is_dir() and entry.name != "__pycache__":
             assert f"`spectune/{entry.name}/`" in page, entry.name
+    for leaf in LEAVES - {"__init__"}:
+        assert re.search(rf"`(spectune/)?{leaf}\.py`", page), leaf
+
+
+def test_every_module_the_page_names_is_there() -> None:
+    named = re.findall(r"`((?:\w+/)*\w+\.py)`", (ROOT / "docs/architecture.md").read_text("utf-8"))
+    files = [file.as_posix() for folder in (PACKAGE, ROOT / "tests") for file in folder.rglob("*.py")]
+    assert len(named) > 50
+    for name in named:
+        assert any(file.endswith(f"/{name}") for file in files), name
 
 
 def test_help_loads_nothing_heavy() -> None:
