@@ -57,7 +57,9 @@ def test_answers_come_in_the_order_of_the_prompts(*, together: bool) -> None:
     ],
 )
 def test_what_is_no_answer_says_why(engine: FakeEngine, words: str) -> None:
-    for answer in asked(engine):
+    answers = asked(engine)
+    assert answers
+    for answer in answers:
         assert words in (answer.error or "")
         assert len(answer.error or "") < 700
         assert answer.output_ids == ()
@@ -69,7 +71,9 @@ def test_what_is_no_answer_says_why(engine: FakeEngine, words: str) -> None:
      {"meta_info": {"spec_verify_ct": -3, "spec_num_correct_drafts": "x", "spec_correct_drafts_histogram": {}}}],
 )  # fmt: skip
 def test_odd_fields_are_no_failure(told: dict[str, Any]) -> None:
-    for answer in asked(replying(json={**GOOD, **told})):
+    answers = asked(replying(json={**GOOD, **told}))
+    assert len(answers) == 3
+    for answer in answers:
         assert answer.error is None
         assert answer.verifies >= 0
         assert Answer.from_json(answer.to_json()) == answer

@@ -61,7 +61,9 @@ def test_it_says_that_checkpoints_are_not_checked(finished: Path) -> None:
 
 
 def test_the_exported_command_is_sglangs_and_names_nothing_of_this_machine(finished: Path) -> None:
-    for shell in (finished / "studies/sim/export").glob("*.sh"):
+    exported = list((finished / "studies/sim/export").glob("*.sh"))
+    assert exported
+    for shell in exported:
         text = shell.read_text()
         assert "exec python3 -m sglang.launch_server \\\n  --model-path org/target" in text
         assert "SPECTUNE_SIM" not in text
