@@ -22,6 +22,7 @@ from spectune.files import write_json
 from spectune.printable import printable
 
 VERSION = re.compile(r"\d+(\.\w+)*([+-][\w.]+)?")
+METADATA_S = 60.0  # reading metadata of packages takes a second at most
 VERSION_QUERY = "import importlib.metadata as m; print(m.version('sglang'))"
 
 
@@ -45,7 +46,7 @@ class Interpreter:
         """Return the program's full path; None when there is no such program."""
         return shutil.which(self.python)
 
-    def sglang_version(self, timeout_s: float = 60.0) -> str | None:
+    def sglang_version(self, timeout_s: float = METADATA_S) -> str | None:
         """Return the version of its SGLang without importing it; None when there is none, or no such program.
 
         Raises:
@@ -57,10 +58,10 @@ class Interpreter:
         answer = asked.stdout.strip()
         return answer if asked.returncode == 0 and VERSION.fullmatch(answer) else None
 
-    def software(self, timeout_s: float = 60.0) -> EngineSoftware:
+    def software(self) -> EngineSoftware:
         """Return the versions of its packages without importing them; nothing when it does not answer."""
         try:
-            answer = json.loads(self._ask([str(script_path("installed.py"))], timeout_s).stdout)
+            answer = json.loads(self._ask([str(script_path("installed.py"))], METADATA_S).stdout)
             packages = {str(name): str(version) for name, version in answer["packages"].items()}
             return EngineSoftware(packages, answer["sitecustomize"] and str(answer["sitecustomize"]))
         except (SpectuneError, ValueError, LookupError, TypeError, AttributeError):
