@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from statistics import NormalDist, fmean
 
 CONFIDENCE = 0.95  # of every interval, unless stated otherwise
+TREND_CONFIDENCE = 0.997  # it is asked ten times a second, so chance gets many tries
 
 
 def t_quantile(probability: float, dof: float) -> float:
@@ -75,15 +76,15 @@ def relative_half_width(samples: Sequence[float]) -> float:
     return quantile * math.sqrt(variance / len(samples)) / abs(mean)
 
 
-def trend(samples: Sequence[float], confidence: float = 0.997) -> float:
+def trend(samples: Sequence[float]) -> float:
     """How much samples in a row change from the first to the last, by the straight line through them.
 
     Args:
         samples: For instance the throughput of equally long windows, one after the other.
-        confidence: Of the interval of the slope (ordinary least squares) that must leave out zero.
 
     Returns:
-        A fraction of their mean, negative where they fall; 0.0 where chance may have done it, or for fewer than four.
+        A fraction of their mean, negative where they fall; 0.0 where chance may have done it, because the interval of
+        the slope (ordinary least squares) holds zero, or for fewer than four.
     """
     count, dof = len(samples), len(samples) - 2
     mean = fmean(samples) if samples else 0.0
@@ -94,7 +95,7 @@ def trend(samples: Sequence[float], confidence: float = 0.997) -> float:
     slope = sum(place * sample for place, sample in zip(places, samples, strict=True)) / spread
     squares = sum((sample - mean - slope * place) ** 2 for place, sample in zip(places, samples, strict=True))
     error = math.sqrt(squares / dof / spread)
-    return slope * (count - 1) / mean if abs(slope) > t_quantile(0.5 + confidence / 2.0, dof) * error else 0.0
+    return slope * (count - 1) / mean if abs(slope) > t_quantile(0.5 + TREND_CONFIDENCE / 2.0, dof) * error else 0.0
 
 
 def relative_half_width_of_ratio(strata: Iterable[Sequence[tuple[float, float]]]) -> float:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from spectune.bench.prompt_file import read_prompt_file
 from spectune.bench.prompt_sources import BUILTIN, MixPart, open_workload
-from spectune.bench.prompt_stream import PromptsExhaustedError, PromptStream
+from spectune.bench.prompt_stream import PromptStream
 from spectune.bench.prompts import Message, Prompt
 from spectune.errors import InputProblems, SpectuneError
 
@@ -159,13 +159,15 @@ def test_a_file_that_runs_out_starts_over_in_another_order_and_says_so(tmp_path)
     assert [p.text for p in first] != [p.text for p in second]
 
 
-def test_a_file_that_runs_out_is_an_error_without_reuse(tmp_path):
-    path = write(tmp_path, {"prompt": "a"}, {"prompt": "b"})
-    stream = PromptStream(open_workload(path.name, tmp_path), seed=0, reuse=False)
-    assert len(stream.take(2)) == 2
-    for _ in range(2):
-        with pytest.raises(PromptsExhaustedError, match="have been used"):
-            next(stream)
+def test_a_class_whose_prompts_another_has_used_repeats_them(tmp_path):
+    (tmp_path / "part.jsonl").write_text('{"prompt": "Question 1"}\n{"prompt": "Question 2"}\n')
+    write(tmp_path, *({"prompt": f"Question {i}"} for i in range(4)))
+    mix = [MixPart("prompts.jsonl", 0.9), MixPart("part.jsonl", 0.1)]
+    stream = PromptStream(open_workload(mix, tmp_path), seed=0)
+    dealt = stream.take(40)
+    assert Counter(prompt.prompt_class for prompt in dealt) == {"prompts": 36, "part": 4}
+    assert {prompt.text for prompt in dealt if prompt.prompt_class == "part"} == {"Question 1", "Question 2"}
+    assert stream.reused == 36
 
 
 def test_classes_of_a_file_keep_their_proportions(tmp_path):
