@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from statistics import NormalDist, fmean
 
 CONFIDENCE = 0.95  # of every interval, unless stated otherwise
-TREND_CONFIDENCE = 0.997  # it is asked ten times a second, so chance gets many tries
+TREND_CONFIDENCE = 0.997  # three standard errors
 
 
 def t_quantile(probability: float, dof: float) -> float:
