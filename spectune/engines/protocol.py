@@ -185,7 +185,7 @@ class Engine(Protocol):
 
     @property
     def worker_title(self) -> str:
-        """Return what the names of the processes begin with that do the work on the GPUs."""
+        """What the names of the processes begin with that do the work on the GPUs."""
         ...
 
     @property

@@ -12,10 +12,11 @@ from spectune.engines.sglang.options import Options
 from spectune.engines.sglang.preflight.drafters import Drafters
 from spectune.engines.sglang.rules.folding import Rulebook
 from spectune.engines.sglang.rules.names import ALGORITHM, algorithm_of
-from spectune.engines.sglang.versions.overlap import VARIABLE as OVERLAP_VARIABLE
+from spectune.engines.sglang.variables import OVERLAP
 from spectune.engines.sglang.versions.translation import unavailable
+from spectune.space.names import ENV_PREFIX
 
-COUPLED_VARIABLES = frozenset({f"env.{OVERLAP_VARIABLE}"})  # decides whether an older SGLang takes a tree
+COUPLED_VARIABLES = frozenset({f"{ENV_PREFIX}{OVERLAP}"})  # decides whether an older SGLang takes a tree
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,10 @@
-"""How SGLang reads the variables that switch something on."""
+"""Variables that switch something on in SGLang, and how it reads them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+OVERLAP = "SGLANG_ENABLE_SPEC_V2"
 LONGER_CONTEXT = "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN"
 _ON = frozenset({"true", "1", "yes", "y"})
 

@@ -13,7 +13,7 @@ from parsers import names_of, parser_of, versions
 from spectune.engines.parts import Illegal
 from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.engines.sglang.interpreter import Interpreter
-from spectune.engines.sglang.versions.overlap import VARIABLE
+from spectune.engines.sglang.variables import OVERLAP
 from spectune.engines.sglang.versions.spellings import canonical_arguments, renamed
 from spectune.engines.sglang.versions.translation import translate, unavailable
 from spectune.space import Candidate
@@ -156,22 +156,22 @@ def test_overlap_does_not_depend_on_the_callers_shell(
     version: str, algorithm: str, topk: int, value: str | None
 ) -> None:
     arguments = {"speculative-algorithm": algorithm, "speculative-eagle-topk": topk}
-    assert translate(arguments, {}, parser_of(version)).env.get(VARIABLE) == value
+    assert translate(arguments, {}, parser_of(version)).env.get(OVERLAP) == value
 
 
 def test_a_synchronous_schedule_means_no_overlap() -> None:
     arguments = {**EAGLE, "disable-overlap-schedule": True}
-    assert translate(arguments, {}, parser_of("0.5.10")).env == {VARIABLE: "0"}
+    assert translate(arguments, {}, parser_of("0.5.10")).env == {OVERLAP: "0"}
 
 
 def test_the_launchs_own_choice_of_overlap_stands() -> None:
-    assert translate(EAGLE, {VARIABLE: "0"}, parser_of("0.5.10")).env == {VARIABLE: "0"}
-    assert translate(EAGLE, {}, parser_of("0.5.10"), (VARIABLE,)).env == {}
-    assert "does not read" in translate(EAGLE, {VARIABLE: "1"}, parser_of("0.5.23")).notes[0]
+    assert translate(EAGLE, {OVERLAP: "0"}, parser_of("0.5.10")).env == {OVERLAP: "0"}
+    assert translate(EAGLE, {}, parser_of("0.5.10"), (OVERLAP,)).env == {}
+    assert "does not read" in translate(EAGLE, {OVERLAP: "1"}, parser_of("0.5.23")).notes[0]
 
 
 def test_trees_under_the_overlap_variable_are_illegal() -> None:
-    tree = {**EAGLE, "speculative-eagle-topk": 4, "speculative-num-draft-tokens": 8, f"env.{VARIABLE}": "true"}
+    tree = {**EAGLE, "speculative-eagle-topk": 4, "speculative-num-draft-tokens": 8, f"env.{OVERLAP}": "true"}
     found = engine_of("0.5.10").canonical(tree)
     assert isinstance(found, Illegal)
     assert (found.rule, "top-k 4" in found.reason) == ("version", True)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from spectune.engines.sglang.options import SHIPPED_VERSION
 from spectune.engines.sglang.resolution import Finding
+from spectune.engines.sglang.variables import OVERLAP
 from spectune.engines.sglang.versions.history import FIRST_VERSION, history, older_than
 from spectune.printable import printable
 
@@ -21,7 +22,7 @@ DEPRECATED: Mapping[str, str] = {
 _VERSION = re.compile(r"sglang(?:\[[^\]\s]{0,80}\])?(?::v?|==)(\d+(?:\.\d+)+(?:\.?(?:post|rc|dev)\d+)?)")
 _VARIABLES_GONE = "0.5.15"
 _GONE_VARIABLES: Mapping[str, str] = {
-    "SGLANG_ENABLE_SPEC_V2": "leave it out: since 0.5.15 the overlapped (v2) workers always run",
+    OVERLAP: "leave it out: since 0.5.15 the overlapped (v2) workers always run",
 }
 
 

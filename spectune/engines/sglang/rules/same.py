@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from spectune.engines.sglang.rules import names as n
 from spectune.engines.sglang.rules.rule import RAN, READ, Rule
+from spectune.engines.sglang.variables import OVERLAP
+from spectune.space.names import ENV_PREFIX
 
 OTHERS = frozenset({"speculative-dflash-*", "speculative-dspark-*", "speculative-domino-*"})
 DRAFTERS = frozenset(
@@ -66,8 +68,8 @@ SAME = (
         "R13 eagle_worker_v2.py:323", READ, drops=frozenset({"speculative-token-map"}),
     ),
     Rule(
-        "overlap-variable", "same", lambda _: True, "no code of this version reads SGLANG_ENABLE_SPEC_V2",
-        "section 1.1", READ, drops=frozenset({"env.SGLANG_ENABLE_SPEC_V2"}), since="0.5.14",
+        "overlap-variable", "same", lambda _: True, f"no code of this version reads {OVERLAP}",
+        "section 1.1", READ, drops=frozenset({f"{ENV_PREFIX}{OVERLAP}"}), since="0.5.14",
     ),
     Rule(
         "others-alone", "same", lambda s: s.algorithm in n.EAGLE_FAMILY,

@@ -17,10 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spectune.engines.sglang.rules.names import ALGORITHM, TOPK
-from spectune.engines.sglang.variables import means_on
+from spectune.engines.sglang.variables import OVERLAP, means_on
 from spectune.engines.sglang.versions.history import older_than
-
-VARIABLE = "SGLANG_ENABLE_SPEC_V2"
 
 _SINCE = {"EAGLE": "0.5.6", "NEXTN": "0.5.6", "EAGLE3": "0.5.7", "STANDALONE": "0.5.8"}
 
@@ -46,26 +44,26 @@ def overlap_variable(
     """
     algorithm = str(arguments.get(ALGORITHM) or "none").upper()
     topk = int(arguments.get(TOPK) or 1)
-    chosen = environment.get(VARIABLE)
+    chosen = environment.get(OVERLAP)
     if not older_than(version, "0.5.14"):
-        gone = (f"SGLang {version} does not read {VARIABLE}; use disable-overlap-schedule",) if chosen else ()
+        gone = (f"SGLang {version} does not read {OVERLAP}; use disable-overlap-schedule",) if chosen else ()
         return OverlapVariable(notes=gone)
     if algorithm not in _SINCE:
         return OverlapVariable()
     supported = not older_than(version, _SINCE[algorithm])
     chain_only = older_than(version, "0.5.11")
-    if VARIABLE in environment:
+    if OVERLAP in environment:
         refused = supported and chain_only and topk > 1 and not older_than(version, "0.5.7")
         return _named(chosen, topk, version, refused=refused)
     overlaps = supported and (topk == 1 or not older_than(version, "0.5.13"))
     wanted = supported and (topk == 1 or not chain_only) and not arguments.get("disable-overlap-schedule")
     notes = () if overlaps else (f"SGLang {version} drafts without overlap for {algorithm} with top-k {topk}",)
-    return OverlapVariable({VARIABLE: "1" if wanted else "0"}, notes)
+    return OverlapVariable({OVERLAP: "1" if wanted else "0"}, notes)
 
 
 def _named(chosen: str | None, topk: int, version: str, *, refused: bool) -> OverlapVariable:
     """Return the launch's own choice, or why the version dies of it."""
     if not refused or not means_on(chosen):
         return OverlapVariable()
-    why = f"SGLang {version} refuses top-k {topk} under {VARIABLE}={chosen}; set it to 0"
+    why = f"SGLang {version} refuses top-k {topk} under {OVERLAP}={chosen}; set it to 0"
     return OverlapVariable(problems=(why,))

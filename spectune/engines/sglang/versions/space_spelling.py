@@ -8,6 +8,7 @@ from types import MappingProxyType
 from spectune.engines.sglang.versions.spellings import canonical_arguments, canonical_name, canonical_value
 from spectune.errors import InputProblems, Problem
 from spectune.space import Condition, IntegerRange, Parameter, SearchSpace, Test, Value, parse_document
+from spectune.space.names import is_environment
 
 
 def in_canonical_spelling(space: SearchSpace) -> tuple[SearchSpace, tuple[str, ...]]:
@@ -53,7 +54,7 @@ def _condition(condition: Condition) -> Condition:
 
 
 def _name(name: str) -> str:
-    return name if name.startswith("env.") else canonical_name(name)
+    return name if is_environment(name) else canonical_name(name)
 
 
 def _test(name: str, test: Test) -> Test:

@@ -22,6 +22,7 @@ from spectune.engines.sglang.versions.spellings import (
     canonical_arguments,
     renamed,
 )
+from spectune.space.names import ENV_PREFIX, is_environment
 
 
 @dataclass(frozen=True)
@@ -95,8 +96,8 @@ def unavailable(values: Mapping[str, Any], env: Mapping[str, str], options: Opti
     """
     if options.version == SHIPPED_VERSION:
         return None  # every name is its own, and this is asked for each combination of a space
-    named = {name.removeprefix("env."): str(value) for name, value in values.items() if name.startswith("env.")}
-    arguments = {name: value for name, value in values.items() if not name.startswith("env.")}
+    named = {name.removeprefix(ENV_PREFIX): str(value) for name, value in values.items() if is_environment(name)}
+    arguments = {name: value for name, value in values.items() if not is_environment(name)}
     translated = translate(arguments, {**env, **named}, options)
     return Illegal("version", translated.problems[0]) if translated.problems else None
 
