@@ -99,20 +99,18 @@ def draw(space: SearchSpace, engine: SGLangEngine, *, legal: int, each_rule: int
     for assignment in itertools.chain.from_iterable(branch.assignments() for branch in space.branches):
         found = engine.canonical(assignment)
         if isinstance(found, Illegal):
-            rule, kept, most = found.rule, sample.excluded.setdefault(found.rule, []), each_rule
-            most = 0 if rule == NOT_A_LAUNCH else most
+            rule, kept = found.rule, sample.excluded.setdefault(found.rule, [])
+            most = 0 if rule == NOT_A_LAUNCH else each_rule
+        elif found.items in seen or space.forbidden(found) is not None:
+            continue
         else:
-            if found.items in seen or space.forbidden(found) is not None:
-                continue
             seen.add(found.items)
             rule, kept, most = "", sample.legal, legal
         sample.counts[rule] += 1
         place = len(kept) if len(kept) < most else chance.randrange(sample.counts[rule])
-        if place >= most:
-            continue
-        excluded = found if isinstance(found, Illegal) else None
-        question = Question(Candidate.of(assignment) if isinstance(found, Illegal) else found, excluded)
-        kept[place : place + 1] = [question]
+        if place < most:  # a reservoir: each that came so far is kept with the same chance
+            question = Question(Candidate.of(assignment), found) if isinstance(found, Illegal) else Question(found)
+            kept[place : place + 1] = [question]
     return sample
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -65,9 +65,8 @@ class Option:
         if self.kind == "float" and not (integer or isinstance(value, float)):
             return f"{self.name} must be a number, but got {value!r}"
         if self.choices is not None and str(value) not in self.choices:
-            near = difflib.get_close_matches(str(value), self.choices, 1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            return f"{self.name} must be one of {', '.join(self.choices)}, but got {value!r}{hint}"
+            meant = _meant(str(value), self.choices)
+            return f"{self.name} must be one of {', '.join(self.choices)}, but got {value!r}{meant}"
         if _LIKE_AN_OPTION.fullmatch(str(value)):
             return f"{self.name}: SGLang takes a value that begins with a dash for another option, but got {value!r}"
         return None
@@ -107,6 +106,10 @@ class Options:
         option = self.by_name.get(name)
         if option is not None:
             return option.complaint(value)
-        near = difflib.get_close_matches(name, self.by_name, 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        return f"SGLang {self.version} has no option {name}{hint}"
+        return f"SGLang {self.version} has no option {name}{_meant(name, self.by_name)}"
+
+
+def _meant(written: str, known: Iterable[str]) -> str:
+    """Return the end of a sentence that asks for the nearest of the words that are known; empty where none is near."""
+    near = difflib.get_close_matches(written, known, 1)
+    return f"; did you mean {near[0]}?" if near else ""
