@@ -19,6 +19,8 @@ from spectune.space.values import UNSET, Value, text_of
 
 _SEPARATOR = " · "
 _SHAPE = (NUM_STEPS, EAGLE_TOPK, NUM_DRAFT_TOKENS)
+_DRAFTING = frozenset({ALGORITHM, DRAFTER, *_SHAPE})
+GRAPH_SIZES, GRAPHS_OFF = "cuda-graph-bs-decode", "disable-decode-cuda-graph"
 
 
 def label_of(values: Mapping[str, Value], leave_out: Collection[str] = ()) -> str:
@@ -28,12 +30,32 @@ def label_of(values: Mapping[str, Value], leave_out: Collection[str] = ()) -> st
         values: Name → value of a candidate.
         leave_out: Names not worth showing, such as those every candidate of a space shares.
     """
-    parts = [_speculation(values)]
-    rest = {name: value for name, value in values.items() if name not in {ALGORITHM, DRAFTER, *_SHAPE, *leave_out}}
-    if rest.get("disable-decode-cuda-graph") is True:
-        rest.pop("cuda-graph-bs-decode", None)
+    parts = [drafting_of(values)]
+    rest = {name: value for name, value in values.items() if name not in {*_DRAFTING, *leave_out}}
+    if rest.get(GRAPHS_OFF) is True:
+        rest.pop(GRAPH_SIZES, None)
     parts += [part for name, value in sorted(rest.items()) if (part := _part(name, value))]
     return _SEPARATOR.join(parts)
+
+
+def label_beside(values: Mapping[str, Value], other: Mapping[str, Value], leave_out: Collection[str] = ()) -> str:
+    """Return how a candidate drafts, and of all else only what differs from another one.
+
+    `EAGLE3 strong 3,1,4 · graphs off · NCCL_PROTO=LL` beside `no speculation · graphs 1-8 · NCCL_PROTO=LL` is
+    `EAGLE3 strong 3,1,4 · graphs off`. What the other alone has is said to be absent.
+
+    Args:
+        values: Name → value of the candidate.
+        other: Those of the other.
+        leave_out: Names not worth showing.
+    """
+    alike = {name for name, value in values.items() if other.get(name) == value}
+    left = {name: value for name, value in values.items() if name not in {*alike, *leave_out}}
+    absent = [f"{name.removeprefix(ENV_PREFIX)} absent" for name, value in sorted(left.items())
+              if name.startswith(ENV_PREFIX) and value == UNSET]  # fmt: skip
+    if left.get(GRAPHS_OFF) is False and GRAPH_SIZES not in left:
+        absent.append("graphs on")
+    return _SEPARATOR.join([label_of(values, leave_out={*alike, *leave_out}), *absent])
 
 
 def drafter_name(path: str) -> str:
@@ -42,7 +64,8 @@ def drafter_name(path: str) -> str:
     return last.removeprefix("drafter-") or path
 
 
-def _speculation(values: Mapping[str, Value]) -> str:
+def drafting_of(values: Mapping[str, Value]) -> str:
+    """Return the part of a label that says how a candidate drafts, such as `EAGLE3 strong 3,1,4`."""
     algorithm = text_of(values.get(ALGORITHM, NO_SPECULATION))
     if algorithm == NO_SPECULATION:
         return "no speculation"
@@ -74,8 +97,8 @@ def _graphs_off(value: Value) -> str | None:
 
 
 _SPECIAL: dict[str, Callable[[Value], str | None]] = {
-    "cuda-graph-bs-decode": _graphs,
-    "disable-decode-cuda-graph": _graphs_off,
+    GRAPH_SIZES: _graphs,
+    GRAPHS_OFF: _graphs_off,
     "attention-backend": text_of,
     "prefill-attention-backend": lambda value: f"prefill {text_of(value)}",
     "decode-attention-backend": lambda value: f"decode {text_of(value)}",
