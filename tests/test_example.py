@@ -31,8 +31,8 @@ def test_its_records_still_say_what_its_files_say(copied: Path) -> None:
     kept = json.loads((STUDY / "summary.json").read_text())
     now = json.loads(answered(copied, "report", "example", "--json"))
     for key in (
-        "verdict", "sentence", "words", "speedup", "noise", "recommended", "pareto", "candidates", "in_question",
-        "failures",
+        "verdict", "sentence", "details", "words", "speedup", "noise", "recommended", "pareto", "candidates",
+        "in_question", "failures",
     ):  # fmt: skip
         assert now[key] == kept[key], key
     assert kept["simulated"] is False

@@ -19,7 +19,9 @@ LEGEND = """\
 tok/s, speedup: one request's, against the best configuration without speculation; in all: of all requests together
 accept, needed: tokens per verify, and how many it takes to break even; S,K,N: draft steps, top-k, draft tokens
 the best without speculation counts as what it and its rivals show together: faster than its row, where they may be"""
-UNCONFIRMED = "not confirmed: only the launches that it was found by say so, and the best of many is partly luck"
+UNCONFIRMED = """\
+not confirmed: only the launches that it was found by say so, and the best of many is partly luck; `spectune check FILE`
+launches an exported script again, in turns with the best baseline"""
 TOO_SHORT = "(too short): not measured long enough to say how exactly; the notes of the launches say what would do"
 # level, tok/s of one request, of all, speedup with interval, accept length measured and needed, cycle, gap
 WIDTHS = (6, 9, 8, 20, 8, 8, 10, 2)
@@ -36,6 +38,8 @@ def print_answer(answer: Answer, *, as_json: bool) -> None:
         OUT.print("SIMULATED: no figure here was measured on a real engine", style="bold yellow")
     OUT.print()
     OUT.print(Text(summary["sentence"], style="bold"))
+    for line in summary["details"]:
+        OUT.print(f"  - {line}", markup=False)
     for line in _machine_lines(summary):
         OUT.print(line, style="yellow", markup=False)
     _print_candidates(summary)

@@ -12,6 +12,7 @@ from spectune.analysis.drift import Drift
 from spectune.analysis.estimate import Estimate
 from spectune.engines.rules import rules_of
 from spectune.search.beside import blamed
+from spectune.search.details import details, words
 from spectune.search.exclusions import learned
 from spectune.search.figures import Measured, measured
 from spectune.search.in_question import InQuestion, in_question
@@ -19,7 +20,7 @@ from spectune.search.measures import as_measured, goal, measure
 from spectune.search.outcome import Evidence, weigh
 from spectune.search.plan import Stop
 from spectune.search.records import Seconds, Status, TrialRecord
-from spectune.search.sentence import label, named, seen_in_search, sentence, words
+from spectune.search.sentence import label, named, seen_in_search, sentence
 from spectune.search.steadiness import jump_words, steadiness
 from spectune.search.steps import SCHEMA, Role
 from spectune.search.timeline import Timeline, causes
@@ -62,7 +63,6 @@ def summarise(
     effect = evidence.verdict.overall.detectable_effect
     open_ = remedy(records, evidence, command_of(space, name, shared))
     question = in_question(evidence, found, space)
-    told = sentence(evidence, space)
     return {
         "schema": SCHEMA,
         "study": name,
@@ -70,7 +70,8 @@ def summarise(
         "engine": engine,
         "finished": stop is not None,
         "verdict": evidence.verdict.overall.decision,
-        "sentence": told if open_ is None or stop is None else f"{told} {open_.words}",
+        "sentence": sentence(evidence, space),
+        "details": [*details(evidence, space), *([] if open_ is None or stop is None else [open_.words])],
         "no_answer": evidence.no_answer,
         "unkept": evidence.unkept,
         "words": [*words(evidence, space), *([] if beside is None else [beside])],

@@ -100,7 +100,7 @@ def remedy(records: Sequence[TrialRecord], evidence: Evidence, command: str) -> 
         return None
     if not best.long_enough:
         told = (
-            "Its levels were not measured long enough: raise workload.level_time_limit (the notes of the launches say "
+            "its levels were not measured long enough: raise workload.level_time_limit (the notes of the launches say "
             "to what) in a study of its own"
         )
         return Remedy(None, None, None, told)
@@ -116,7 +116,7 @@ def remedy(records: Sequence[TrialRecord], evidence: Evidence, command: str) -> 
 
 
 def _seen(effect: float, log_ratio: float, pairs: int) -> str:
-    seen = f"With {count(pairs, 'pair')} of launches a difference of {effect:.1%} can be seen"
+    seen = f"with {count(pairs, 'pair')} of launches a difference of {effect:.1%} can be seen"
     return f"{seen}, not {abs(math.expm1(log_ratio)):.1%}"
 
 

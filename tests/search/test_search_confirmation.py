@@ -87,11 +87,26 @@ def test_what_is_not_told_apart_is_named_in_the_answer() -> None:
     assert (tie["candidate_id"], tie["launches"]) == (chain(2).candidate_id, 1)
     low, high = tie["ratio"][1:]
     told = (
-        f"Not told apart from {speed_only().label(chain(3))}, the choice by all launches together: "
-        f"{speed_only().label(chain(2))} ({low:.2f}–{high:.2f} ×)"
+        f"not told apart from the recommended launch, by their speed over its: "
+        f"{speed_only().label(chain(2))} ({low:.2f}–{high:.2f})"
     )
-    assert found["sentence"].endswith(f"{told}.")
-    assert told in found["words"]
+    assert found["details"][-1] == told
+    assert "told apart" not in found["sentence"] + " ".join(found["words"])
+
+
+def test_many_ties_are_named_by_what_they_have_of_their_own_and_all_of_them_in_the_account() -> None:
+    at = speed_only()
+    tied = [chain(2), chain(2, proto="LL"), chain(3, proto="LL"), chain(1), chain(1, proto="LL")]
+    records = [record(0, baseline()), record(1, chain(3), 140.0, accept=2.0)]
+    records += [record(n, one, 139.0, accept=2.0) for n, one in enumerate(tied, start=2)]
+    records += [record(7, baseline(), role=Role.CONFIRM), record(8, chain(3), 140.0, accept=2.0, role=Role.CONFIRM)]
+    found = summarise(records, at, Stop("enough"), name="s", engine="e")
+    assert found["recommended"]["candidate_id"] == chain(3).candidate_id
+    line = found["details"][-1]
+    assert line.count("EAGLE3 strong") == 3
+    assert line.endswith(" and 2 more")
+    (account,) = [words for words in found["words"] if "not told apart" in words]
+    assert all(f"{at.short_label(one, chain(3))} (" in account for one in tied)
 
 
 def test_a_clear_case_ends_early_and_says_so() -> None:
@@ -134,7 +149,7 @@ def test_the_summary_has_what_the_search_had_seen_beside_what_was_confirmed() ->
     found = summarise(records, speed_only(), Stop("enough"), name="s", engine="e")
     assert abs(found["speedup"]["judged"][0] - 1.3) < 1e-9
     assert abs(found["speedup"]["seen_in_search"] - 1.4) < 1e-9
-    assert "the search had seen 1.40 ×" in found["sentence"]
+    assert found["details"] == ["confirmed in 1 pair of launches; the search had seen 1.40 ×"]
 
 
 def test_a_confirmation_goes_on_after_a_launch_was_interrupted() -> None:
@@ -162,8 +177,8 @@ def test_one_that_seems_faster_is_named_with_the_launches_that_say_so() -> None:
     (tie,) = found["ties"]
     assert tie["ratio"][1] > 1.0
     low, high = tie["ratio"][1:]
-    told = f"{low:.2f}–{high:.2f} × by 1 launch of the search, where the best of many is partly luck"
-    assert f"{speed_only().label(chain(2))} ({told})." in found["sentence"]
+    told = f"{low:.2f}–{high:.2f} by 1 launch of the search, where the best of many is partly luck"
+    assert found["details"][-1].endswith(f": {speed_only().label(chain(2))} ({told})")
 
 
 def test_where_the_verdict_is_open_a_tie_of_the_other_branch_has_the_interval_of_the_verdict() -> None:

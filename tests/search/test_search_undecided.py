@@ -82,9 +82,10 @@ def test_an_open_question_ends_with_the_pairs_and_the_command_that_decide_it() -
     assert trials == 24 + 2 * pairs
     assert found["to_decide"]["hours"] == pytest.approx(2 * pairs * 40 / 3600)
     words = f"{pairs} more pairs ({2 * pairs} launches, about {80 * pairs / 60:.0f} min) would decide it"
-    assert words in found["sentence"]
-    assert found["sentence"].endswith(f": spectune search small.yaml --trials {trials}")
-    assert "% can be seen, not" in found["sentence"]
+    last = found["details"][-1]
+    assert words in last
+    assert last.endswith(f": spectune search small.yaml --trials {trials}")
+    assert "% can be seen, not" in last
 
 
 def test_the_launches_of_a_raised_budget_go_to_the_pairs_first() -> None:
@@ -122,7 +123,7 @@ def test_a_question_that_noise_drowns_is_not_gone_on_with() -> None:
     found = told(records, at(24))
     assert found["verdict"] == "undecided"
     assert found["to_decide"]["pairs"] is None
-    assert "cannot be decided within reason" in found["sentence"]
+    assert "cannot be decided within reason" in found["details"][-1]
     more = launched(records, at(34), drowned)[24:]  # of which 8 are kept, two more than before
     assert [r.role for r in more[:3]] == [Role.CONFIRM, Role.CONFIRM, Role.SEARCH]
 
@@ -149,9 +150,9 @@ def test_the_command_names_the_study_and_the_machine_where_they_are_not_the_spac
         assert options in command
         assert shlex.split(command)[:3] == ["spectune", "search", "small.yaml"]
     shipped = dataclasses.replace(at(24), path=load_space(find_space_file("quickstart")).path)
-    assert "spectune search quickstart --trials" in told(records, shipped)["sentence"]
+    assert "spectune search quickstart --trials" in told(records, shipped)["details"][-1]
     own = dataclasses.replace(at(24), path=Path("studies/small/space.yaml"))
-    assert "the search command of study small, with --trials" in told(records, own)["sentence"]
+    assert "the search command of study small, with --trials" in told(records, own)["details"][-1]
     written = "engine: {kind: simulated, profile: p.yaml, virtual: true}"
     named = dataclasses.replace(at(24).with_engine(at(24).engine.simulated("p.yaml", virtual=True)), text=written)
     assert command_of(named, "small") == "spectune search small.yaml"
@@ -161,7 +162,7 @@ def test_the_command_names_the_study_and_the_machine_where_they_are_not_the_spac
 
 def test_a_shared_study_is_gone_on_with_as_it_was_begun() -> None:
     found = summarise(left_open(), at(24), Stop("enough"), name="s.worker2", engine="e", shared="s")
-    assert "the search command of the shared study s, with its --storage" in found["sentence"]
+    assert "the search command of the shared study s, with its --storage" in found["details"][-1]
 
 
 def test_the_live_chance_is_that_of_the_verdict_once_pairs_are_launched() -> None:
@@ -185,7 +186,7 @@ def test_an_interrupted_study_with_a_baseline_alone_has_measured_no_candidate_ye
 def test_a_study_that_is_not_over_has_no_command_in_its_sentence() -> None:
     records = left_open()[:-1]
     found = summarise(records, at(24), None, name="small", engine="e")
-    assert "--trials" not in found["sentence"]
+    assert "--trials" not in " ".join(found["details"])
 
 
 def test_a_level_that_was_too_short_has_no_interval_and_says_so() -> None:
@@ -199,7 +200,7 @@ def test_a_level_that_was_too_short_has_no_interval_and_says_so() -> None:
     assert row["speedup"] == [pytest.approx(1.3), None, None]
     assert row["verdict"] == "unclear"
     assert "1.300 × the best baseline (not measured long enough)" in " ".join(found["words"])
-    assert "Its levels were not measured long enough" in found["sentence"]
+    assert found["details"][-1].startswith("its levels were not measured long enough")
     assert found["to_decide"]["pairs"] is None
 
 

@@ -62,7 +62,8 @@ def test_one_branch_alone_keeps_the_constraints(records: list[TrialRecord], whos
     assert "no speculative candidate was measured" not in " ".join(found["words"])
     assert found["no_answer"] is None
     assert found["recommended"]["trial"] == trial
-    assert f"the choice is {found['recommended']['label']}." in found["sentence"]
+    choice = f"of those that keep what the space asks for the choice is {found['recommended']['label']}"
+    assert found["details"][0] == choice
 
 
 @pytest.mark.parametrize(

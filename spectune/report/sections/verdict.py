@@ -29,9 +29,17 @@ class Tile:
 
 @dataclass(frozen=True)
 class Answer:
-    """The verdict."""
+    """The verdict.
+
+    Attributes:
+        sentence: It.
+        details: What is to be known beside it, a line each.
+        tiles: Figures worth a glance.
+        words: How it came about.
+    """
 
     sentence: str
+    details: tuple[str, ...]
     tiles: tuple[Tile, ...]
     words: tuple[str, ...]
 
@@ -45,7 +53,12 @@ def verdict(material: Material) -> Section:
     """Return the verdict of a study."""
     tone, decided = _decision(material)
     told = material.told
-    return Section("verdict", decided, Answer(told["sentence"], tuple(_tiles(material)), tuple(told["words"])), tone)
+    return Section(
+        "verdict",
+        decided,
+        Answer(told["sentence"], tuple(told["details"]), tuple(_tiles(material)), tuple(told["words"])),
+        tone,
+    )
 
 
 def _decision(material: Material) -> tuple[str, str]:
@@ -81,7 +94,7 @@ def _judged(material: Material) -> Iterator[Tile]:
     told = material.told["speedup"]
     if told is None:
         return
-    whose, goals = f"{told['label']} against the best launch without", told["objectives"]
+    whose, goals = "the best launch without", told["objectives"]
     if len(goals) > 1:
         spread = wording.speedup_interval(told["judged"])
         yield Tile(wording.times(told["judged"]), f"{whose}, by {told['by']}", spread)
