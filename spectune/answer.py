@@ -127,7 +127,8 @@ def export_answer(
     chosen, name = worth, None
     if pick is not None:
         found = picked(pick, records, weigh(records, space), space)
-        origin = replace(origin, notes=(found.why,), doubts={})  # the pick says both
+        doubts = {} if found.confirmed else {found.record.candidate.candidate_id: UNCONFIRMED}
+        origin = replace(origin, notes=(found.why,), doubts=doubts)
         chosen, name = [found.record], found.name
     tables = _tables(chosen, space, records, origin) if Format.ADAPTIVE in formats else {}
     return export_candidates(chosen, folder.exports, origin, formats=formats, tables=tables, pick=name)

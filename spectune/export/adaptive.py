@@ -22,7 +22,10 @@ from spectune.space import Candidate, SearchSpace
 SINCE = "0.5.14"
 """First version whose table is by batch size and takes 0 steps (0.5.12's is flat, 0.5.13's begins at 1)."""
 CAVEATS = (
-    "0 steps stand for launches without speculation; a server that switches while it runs was not measured",
+    (
+        "0 steps were measured without speculation under this launch's other settings, its graphs too: an engine that "
+        "switches to 0 keeps them; a server that switches while it runs was not measured"
+    ),
     "SGLang takes the entry of the largest size that is not above its batch; between measured loads that is a guess",
 )
 

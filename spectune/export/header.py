@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from spectune.engines.rules import version_of
@@ -48,6 +49,14 @@ class Origin:
         """Return what a reader of a candidate's file has to know beside its figures."""
         doubt = self.doubts.get(candidate.candidate_id)
         return [*self.notes, *([] if doubt is None else [doubt])]
+
+    def with_check(self, script: Path | None) -> Origin:
+        """Return the same, every doubt with what clears it up: the check of a script, which may not be written."""
+        if script is None:
+            way = "with --format sh, too, there is a script that `spectune check` launches again"
+        else:
+            way = f"to launch it again beside the best baseline: spectune check {shlex.quote(str(script))}"
+        return replace(self, doubts={name: f"{doubt}; {way}" for name, doubt in self.doubts.items()})
 
     @property
     def version(self) -> str | None:

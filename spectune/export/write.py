@@ -112,6 +112,7 @@ def _write(
     if Format.ADAPTIVE in chosen and not isinstance(table, SpectuneError):
         chosen.append(Format.SHELL)  # the table is passed to it
     paths = {form: folder / f"launch-{name}.{form.ending}" for form in Format}
+    origin = origin.with_check(paths[Format.SHELL] if Format.SHELL in chosen else None)
     texts: dict[Format, str] = {}
     refused: dict[Format, str] = {}
     for form in dict.fromkeys(chosen):

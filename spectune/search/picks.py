@@ -14,7 +14,7 @@ from spectune.errors import SpectuneError
 from spectune.search.noise import noise_of
 from spectune.search.outcome import Evidence
 from spectune.search.records import Status, TrialRecord
-from spectune.search.sentence import UNCONFIRMED, is_confirmed
+from spectune.search.sentence import is_confirmed
 from spectune.search.speeds import Speed, by_candidate, of_level, of_throughput, speeds
 from spectune.search.values import keeps_bounds
 from spectune.space import SearchSpace
@@ -35,12 +35,14 @@ class Pick:
     Attributes:
         name: What its files are named by: the need, or `trial-9`.
         record: The launch.
-        why: What it was picked for, in a sentence, with what is to be known of it.
+        why: What it was picked for, in a sentence.
+        confirmed: Whether a launch made after its candidate was picked bears its figures out.
     """
 
     name: str
     record: TrialRecord
     why: str
+    confirmed: bool
 
 
 def picked(asked: str, records: Sequence[TrialRecord], evidence: Evidence, space: SearchSpace) -> Pick:
@@ -61,13 +63,13 @@ def picked(asked: str, records: Sequence[TrialRecord], evidence: Evidence, space
     if asked.isdecimal():
         record = _numbered(int(asked), records)
         why = f"picked by its number, {record.trial}{_counted(record, evidence)}"
-        return Pick(f"trial-{record.trial}", record, why + _doubt(record, evidence))
+        return Pick(f"trial-{record.trial}", record, why, _confirmed(record, evidence))
     if asked not in list(Need):
         raise SpectuneError(f"a pick is {', '.join(Need)} or the number of a launch, but got {asked!r}")
     found, need = _needed(Need(asked), evidence, space)
     if found is None:
         raise SpectuneError(f"nothing to pick: {evidence.no_answer or f'no launch could be picked {need}'}")
-    return Pick(asked, found, f"picked {need}{_doubt(found, evidence)}")
+    return Pick(asked, found, f"picked {need}", _confirmed(found, evidence))
 
 
 def _needed(need: Need, evidence: Evidence, space: SearchSpace) -> tuple[TrialRecord | None, str]:
@@ -96,9 +98,8 @@ def _counted(record: TrialRecord, evidence: Evidence) -> str:
     return f"; the same configuration was launched again ({others}){only}"
 
 
-def _doubt(record: TrialRecord, evidence: Evidence) -> str:
-    confirmed = is_confirmed(record.candidate.candidate_id, evidence.records)
-    return "" if confirmed else f"; {UNCONFIRMED}"
+def _confirmed(record: TrialRecord, evidence: Evidence) -> bool:
+    return is_confirmed(record.candidate.candidate_id, evidence.records)
 
 
 def _numbered(trial: int, records: Sequence[TrialRecord]) -> TrialRecord:

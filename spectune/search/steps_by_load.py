@@ -14,12 +14,26 @@ from spectune.counts import count
 from spectune.errors import SpectuneError
 from spectune.search.noise import noise_of
 from spectune.search.outcome import Evidence
+from spectune.search.recorded import best_baseline
 from spectune.search.records import TrialRecord
 from spectune.search.speeds import by_candidate, of_level, speeds, system_values
 from spectune.search.steps import Role
 from spectune.space import NUM_DRAFT_TOKENS, NUM_STEPS, Candidate, Level, SearchSpace
 
 _SHAPE = frozenset({NUM_STEPS, NUM_DRAFT_TOKENS})
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The best launch without speculation, where it has other settings than the table's launch.
+
+    Attributes:
+        label: What it has of its own.
+        speed: Decode speed of one request, tok/s.
+    """
+
+    label: str
+    speed: float
 
 
 @dataclass(frozen=True)
@@ -32,6 +46,8 @@ class StepsAtLoad:
         ratios: Steps → decode speed over that of the best, with its 95 % interval.
         speeds: Steps → decode speed of one request in tok/s, geometric mean over the launches.
         confirmed: Whether a launch made after it was picked bears the best out.
+        tuned: What the study compares speculation with; None where that is the launch with 0 steps, or was not measured
+            here. An engine that switches to 0 steps keeps its settings, so that it does not become this one.
     """
 
     concurrency: int
@@ -39,6 +55,7 @@ class StepsAtLoad:
     ratios: Mapping[int, Estimate]
     speeds: Mapping[int, float]
     confirmed: bool
+    tuned: Tuned | None
 
     @property
     def unclear(self) -> tuple[int, ...]:
@@ -50,7 +67,10 @@ class StepsAtLoad:
         """The load in a line."""
         told = ", ".join(f"{steps}: {speed:.1f}" for steps, speed in self.speeds.items())
         doubt = f"; {', '.join(map(str, self.unclear))} not shown to differ" if self.unclear else ""
-        return f"c{self.concurrency}: {count(self.best, 'step')} best (steps: tok/s of one request; {told}){doubt}"
+        other = "" if self.tuned is None else f"; {self.tuned.speed:.1f} with a launch of its own ({self.tuned.label})"
+        return (
+            f"c{self.concurrency}: {count(self.best, 'step')} best (steps: tok/s of one request; {told}){doubt}{other}"
+        )
 
 
 def steps_by_load(candidate: Candidate, evidence: Evidence, space: SearchSpace) -> tuple[StepsAtLoad, ...]:
@@ -115,7 +135,17 @@ def _at(
     means = {steps: math.exp(mean_log(group)) for steps, group in groups.items()}
     ratios = {s: one.speedup if s != best else Estimate.exactly(1.0) for s, one in compared.items()}
     confirmed = any(record.role is Role.CONFIRM for record in by_steps[best])
-    return StepsAtLoad(_size(level), best, ratios, means, confirmed)
+    return StepsAtLoad(_size(level), best, ratios, means, confirmed, _tuned(level, by_steps[0], evidence, space))
+
+
+def _tuned(level: Level, plain: Sequence[TrialRecord], evidence: Evidence, space: SearchSpace) -> Tuned | None:
+    """Return the study's best launch without speculation, where it is another one than that with 0 steps."""
+    best, own = best_baseline(evidence), plain[0].candidate
+    if best is None or best == own:
+        return None
+    launches = [record for record in evidence.records if record.candidate == best]
+    found = speeds(launches, of_level(level.name), level.name, space, evidence.line.doubts)
+    return Tuned(space.short_label(best, own), math.exp(mean_log(found))) if found else None
 
 
 def _size(level: Level) -> int:

@@ -94,6 +94,18 @@ def test_other_settings_and_trees_are_no_evidence():
         table(records, space, 4)
 
 
+def test_0_steps_are_those_of_the_launchs_own_settings_and_a_faster_baseline_with_others_is_named(tmp_path):
+    space, records = steps_study(SPEEDS)
+    tuned = launched(3, 0, (130.0, 65.0, 45.0), **{"page-size": 16})
+    table_ = table([*records, tuned], space)
+    assert [entry.best for entry in table_] == [3, 1, 0]
+    assert [entry.tuned.speed for entry in table_] == pytest.approx([130.0, 65.0, 45.0])
+    assert table_[2].words.endswith("; 45.0 with a launch of its own (no speculation · page-size 16)")
+    comment = json.loads(written(tmp_path, [*records, tuned], space)[0].read_text())["comment"]
+    assert any("under this launch's other settings" in line for line in comment)
+    assert [entry.tuned for entry in table(records, space)] == [None] * 3
+
+
 def test_what_sglang_does_not_combine_with_it_is_refused():
     space, records = steps_study(SPEEDS, SPACE.replace("tp-size: 8", "tp-size: 8, enable-two-batch-overlap: true"))
     with pytest.raises(SpectuneError, match="enable-two-batch-overlap is not supported"):

@@ -48,10 +48,23 @@ def test_what_no_relaunch_bears_out_says_so_in_its_files_and_beside_them(tmp_pat
         folder = study(tmp_path / str(number), records)
         answer = deliver(folder, space(), records, None, report_file=tmp_path / "report.html")
         for one in export_answer(folder, space(), records, answer.summary, formats=formats):
-            assert (UNCONFIRMED in one.notes) is warned
+            (script,) = [path for form, path in one.files.items() if form is Format.SHELL]
+            told = f"{UNCONFIRMED}; to launch it again beside the best baseline: spectune check {script}"
+            assert (told in one.notes) is warned
             assert set(one.files) >= set(formats[:2])
             for file in one.files.values():
-                assert (UNCONFIRMED in file.read_text()) is warned, file
+                assert (told in file.read_text()) is warned, file
+
+
+def test_a_pick_that_no_relaunch_bears_out_says_so_and_how_to_check_it(tmp_path: Path) -> None:
+    folder = study(tmp_path, RECORDS)
+    answer = deliver(folder, space(), RECORDS, None, report_file=tmp_path / "report.html")
+    (one,) = export_answer(folder, space(), RECORDS, answer.summary, pick="latency")
+    assert one.notes[0].startswith("picked for latency")
+    assert one.notes[1] == f"{UNCONFIRMED}; to launch it again beside the best baseline: spectune check {one.shell}"
+    formats = [Format.CONFIG]
+    (other,) = export_answer(folder, space(), RECORDS, answer.summary, pick="latency", formats=formats)
+    assert other.notes[1].endswith("with --format sh, too, there is a script that `spectune check` launches again")
 
 
 def test_a_pick_that_is_another_launch_by_now_stays_and_is_said(tmp_path: Path) -> None:

@@ -47,6 +47,11 @@ class Commands:
     others: tuple[Command, ...]
     no_answer: str | None
 
+    @property
+    def unconfirmed(self) -> bool:
+        """Whether the figures of any of them were not borne out by a later launch."""
+        return any(one.doubt for one in (self.recommended, *self.others) if one is not None)
+
 
 def launches_to_run(material: Material) -> Section:
     """Return the recommended command, and those of other launches that nothing beats in every objective."""
