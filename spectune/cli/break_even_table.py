@@ -11,15 +11,17 @@ from spectune.cli.terminal import OUT
 from spectune.counts import count
 
 SHOWN_OF_THE_REST = 6
-# level, class, accept length, needed, possible, speedup, cycle, draft, verify, host, gap
-WIDTHS = (6, 10, 18, 18, 4, 9, 8, 8, 8, 7, 2)
+# level, class, accept length, needed, possible, speedup, cycle, gap; between the last two draft, verify, host
+WIDTHS = (6, 10, 18, 18, 4, 9, 8, 2)
+PARTS = (8, 8, 7)
 WIDTH, COLUMN = 100, 12
 LONGEST_STEP = 60
 MARKS = {"pays": "green", "loses": "red", "unclear": "yellow"}
 METHOD = """\
 accept: tokens per verify; needed: to be as fast as the best launch without speculation, accept / speedup; of: the most
 these settings can accept; speedup: of one request; 95 % intervals, those of needed from launches relaunched beside it
-that launch counts as what it and its rivals show together: faster than measured, where they may be
+that launch counts as what it and its rivals show together: faster than measured, where they may be"""
+PARTS_METHOD = """\
 draft, verify, host: ms of the cycle, told apart by a regression over all launches; + verify with the host's time"""
 
 
@@ -33,7 +35,7 @@ def print_break_even_of(answer: BreakEvenOfStudy) -> None:
     OUT.print(Text(f"{chosen.label} at {chosen.level} ({answer.why})", style="bold"), soft_wrap=True)
     for sentence in answer.words:
         OUT.print(f"  {sentence}", markup=False, soft_wrap=True)
-    _print_rows(answer.rows, chosen.candidate_id)
+    _print_rows(answer.rows, chosen.candidate_id, answer.words)
     falls = next(w for w in answer.waterfalls if (w.candidate_id, w.level) == (chosen.candidate_id, chosen.level))
     _print_waterfall(falls)
     _print_causes(answer)
@@ -50,36 +52,52 @@ def print_training(trained: Training) -> None:
         OUT.print(sentence, markup=False, soft_wrap=True)
 
 
-def _print_rows(rows: Sequence[BreakEvenRow], first: str) -> None:
-    """Print every candidate, the one in question first, then those with the best speedups."""
+def _print_rows(rows: Sequence[BreakEvenRow], first: str, said: Sequence[str]) -> None:
+    """Print every candidate, the one in question first, then those with the best speedups.
+
+    The parts of a cycle have columns where they are told of any; what keeps them from being told of others is said.
+
+    Args:
+        rows: Of all candidates.
+        first: The candidate in question.
+        said: What was said of it already.
+    """
     groups: dict[str, list[BreakEvenRow]] = {}
     for row in rows:
         groups.setdefault(row.candidate_id, []).append(row)
     ranked = sorted(groups.values(), key=lambda group: (group[0].candidate_id != first, -group[0].speedup.est))
     shown = ranked[: 1 + SHOWN_OF_THE_REST]
+    parts = [row.parts for group in shown for row in group if row.parts is not None]
+    told = any(_is_told(one) for one in parts)
     OUT.print()
-    OUT.print(
-        _line("level", "class", "accept", "needed", "of", "speedup", "cycle", "draft", "verify", "host", ""),
-        style="dim",
-    )
+    names = ("draft", "verify", "host") if told else ()
+    OUT.print(_line("level", "class", "accept", "needed", "of", "speedup", "cycle", *names, ""), style="dim")
     for group in shown:
         OUT.print(Text(group[0].label, style="bold"))
         for row in group:
-            OUT.print(Text(_row(row)).append(row.verdict, style=MARKS[row.verdict]))
+            OUT.print(Text(_row(row, with_parts=told)).append(row.verdict, style=MARKS[row.verdict]))
     if len(shown) < len(ranked):
         OUT.print(f"{len(ranked) - len(shown)} more candidates: --json", style="dim")
     OUT.print(METHOD, style="dim", markup=False)
+    if told:
+        OUT.print(PARTS_METHOD, style="dim", markup=False)
+    for why in dict.fromkeys(one.words for one in parts if not _is_told(one) and one.words not in said):
+        OUT.print(f"{'?: ' if told else ''}{why}", style="dim", markup=False)
 
 
-def _row(row: BreakEvenRow) -> str:
+def _row(row: BreakEvenRow, *, with_parts: bool) -> str:
     bound = "" if row.bound is None else str(row.bound)
     speedup = f"{row.speedup.est:.2f}"
     if row.prompt_class is not None:
-        return _line("", row.prompt_class, row.accept_length.words, "", bound, speedup, "", "", "", "", "")
+        none = ("", "", "") if with_parts else ()
+        return _line("", row.prompt_class, row.accept_length.words, "", bound, speedup, "", *none, "")
     even, cycle = row.break_even.words, f"{row.cycle_ms.est:.2f}"
-    return _line(
-        row.level, "all", row.accept_length.words, even, bound, speedup, cycle, *_parts(row.parts), ""
-    )  # fmt: skip
+    parts = _parts(row.parts) if with_parts else ()
+    return _line(row.level, "all", row.accept_length.words, even, bound, speedup, cycle, *parts, "")
+
+
+def _is_told(parts: CycleParts) -> bool:
+    return parts.draft_ms is not None and parts.verify_ms is not None
 
 
 def _parts(parts: CycleParts | None) -> tuple[str, str, str]:
@@ -144,5 +162,6 @@ def _heading(title: str, *columns: str) -> None:
 
 def _line(*cells: str) -> str:
     """A row of the table; a cell that is as wide as its column or wider is still told from the one before it."""
-    padded = (f"{cell:>{width}}" for cell, width in zip(cells, WIDTHS, strict=True))
+    widths = WIDTHS if len(cells) == len(WIDTHS) else (*WIDTHS[:-1], *PARTS, WIDTHS[-1])
+    padded = (f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
     return "".join(cell if not cell or cell[0] == " " else f" {cell}" for cell in padded)

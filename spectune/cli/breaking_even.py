@@ -59,9 +59,7 @@ def run_break_even(study: str | None, given: Given, asked: Asked, *, targets: Se
     """
     if study is not None:
         if any(value is not None for value in astuple(given)):
-            raise SpectuneError(
-                "give either a STUDY or figures (--baseline, --cycle-ms, --accept, --steps, --measured)"
-            )
+            raise SpectuneError("give either a STUDY or figures (--baseline, --cycle-ms, --accept, --steps, --speed)")
         return _of_study(study, asked, targets=targets, as_json=as_json)
     if any((asked.candidate, asked.measure, asked.points, asked.tokens_per_sample, asked.space_file)):
         raise SpectuneError(

@@ -75,9 +75,9 @@ def breakeven(
     target: Annotated[
         list[float] | None, typer.Option("--target", metavar="TOK_S", help="A speed somebody needs; repeatable.")
     ] = None,
-    measured: Annotated[
+    speed: Annotated[
         float | None,
-        typer.Option("--measured", metavar="TOK_S", help="Speed that was measured, to check the rest against."),
+        typer.Option("--speed", metavar="TOK_S", help="One request's speed as it was seen, to check the rest against."),
     ] = None,
     candidate: Annotated[
         str | None,
@@ -115,7 +115,7 @@ def breakeven(
     from spectune.cli.drafter_points import split_words
 
     study, points = split_words(words or [])
-    given = Given(baseline, cycle_ms, accept, steps, measured)
+    given = Given(baseline, cycle_ms, accept, steps, speed)
     asked = Asked(candidate, measure, [*(drafter_points or []), *points], tokens_per_sample, space)
     raise typer.Exit(run_break_even(study, given, asked, targets=target or [], as_json=json_output))
 

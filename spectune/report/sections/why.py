@@ -37,12 +37,14 @@ class Why:
     """The section.
 
     Attributes:
-        words: The cycle and its parts, in sentences.
+        about: Which candidate at which level, and why this one.
+        words: Its cycle and the parts, in sentences.
         plots: Waterfalls, that of the level the verdict is about first.
         causes: Most tok/s lost first.
         actions: (what to do next, what it takes), cheapest first.
     """
 
+    about: str
     words: tuple[str, ...]
     plots: tuple[Plot, ...]
     causes: tuple[CauseRow, ...]
@@ -57,11 +59,8 @@ def why(material: Material) -> Section | None:
     own = [fall for fall in told["waterfalls"] if fall["candidate_id"] == told["candidate_id"]]
     ranked = sorted(own, key=lambda fall: fall["level"] != told["level"])
     content = Why(
-        words=(
-            f"{material.labels[told['candidate_id']]} at {told['level']}, {told['why']}:",
-            *told["words"],
-            *_outside_graphs(material),
-        ),
+        about=f"{material.labels[told['candidate_id']]} at {told['level']}, {told['why']}:",
+        words=(*told["words"], *_outside_graphs(material)),
         plots=tuple(_waterfall(index, fall) for index, fall in enumerate(ranked)),
         causes=tuple(_cause(cause) for cause in told["causes"]),
         actions=tuple((words, str(cost)) for words, cost in told["actions"]),
@@ -73,7 +72,7 @@ def _outside_graphs(material: Material) -> Iterator[str]:
     """Yield what of this candidate ran outside CUDA graphs, at all loads together."""
     found = material.told["outside_graphs"]
     if found is not None and found["candidate_id"] == material.why["candidate_id"]:
-        yield f"Outside CUDA graphs: {found['evidence']}"
+        yield f"outside CUDA graphs: {found['evidence']}"
 
 
 def _cause(cause: Row) -> CauseRow:

@@ -39,6 +39,7 @@ class StudyModel:
         dof: Degrees of freedom behind it.
         error: Relative error of a fitted cycle, root mean square.
         depth: Deepest draft that is known of.
+        loads: How many different numbers of requests in flight were measured.
     """
 
     physics: Physics
@@ -48,6 +49,7 @@ class StudyModel:
     dof: float
     error: float
     depth: int
+    loads: int
 
     @classmethod
     def fit(cls, records: Sequence[TrialRecord], space: SearchSpace) -> StudyModel | None:
@@ -62,7 +64,8 @@ class StudyModel:
         physics = Physics.fit(found, settings, drafters, depth)
         rows, times = _measured(found, settings, drafters)
         spread, dof, error = _spread(physics.cycle, rows, times)
-        return cls(physics, drafters, fixed, spread, dof, error, depth)
+        loads = {level.concurrency for item in found for level in item.levels if level.concurrency is not None}
+        return cls(physics, drafters, fixed, spread, dof, error, depth, len(loads))
 
     def setting(self, candidate: Candidate) -> Setting:
         """Return what of a candidate drives acceptance and cycle."""

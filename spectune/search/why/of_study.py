@@ -19,6 +19,8 @@ from spectune.search.why.server import as_server
 from spectune.search.why.what_if import Prospect
 from spectune.space import SearchSpace
 
+ONE_LOAD = "at which load it begins or stops to pay is not told: that takes two levels with so many requests in flight"
+
 
 def break_even_of(
     records: Sequence[TrialRecord],
@@ -64,7 +66,7 @@ def break_even_of(
         candidate_id=chosen.candidate_id,
         level=chosen.level,
         why=question.why,
-        words=(*chosen.words, *([] if limit is None else [limit.words])),
+        words=(*chosen.words, ONE_LOAD if limit is None else limit.words),
         missing=None,
         rows=tuple(rows),
         strata=tuple(

@@ -42,10 +42,7 @@ def cycle_parts(
     setting = model.setting(candidate)
     draft = model.part(setting, concurrency, DRAFT)
     if not _told(model, setting, concurrency, DRAFT, draft, cycle_ms):
-        return _untold(
-            "draft and verify are not told apart: too few launches differ in steps at the same number of verified "
-            "tokens; a tree, another number of steps or another load would tell"
-        )
+        return _untold(f"draft and verify are not told apart: {_why_not(model)}")
     whole = model.cycle_ms(setting, concurrency)
     host = model.part(setting, concurrency, HOST)
     alike = graphs[0] is not None and graphs[0] == graphs[1]
@@ -68,6 +65,18 @@ def _told(
     half = (part.hi - part.lo) / 2.0
     sharp = half <= max(VAGUE * part.est, NEGLIGIBLE * cycle_ms)
     return sharp and model.learned(setting, concurrency, names) >= LEARNED and math.isfinite(half)
+
+
+def _why_not(model: StudyModel) -> str:
+    if model.loads == 1:
+        return (
+            "at a single load every step more is a token more to verify; launches at a second load (workload.levels), "
+            "or trees, would help to tell"
+        )
+    return (
+        "too few launches differ in steps at the same number of verified tokens; a tree, another number of steps or "
+        "another load would tell"
+    )
 
 
 def _untold(words: str) -> CycleParts:

@@ -89,7 +89,10 @@ class Prospect:
         )  # fmt: skip
 
     def better(self, concurrency: int) -> Cause | None:
-        """Return another way to draft with the same drafter that is expected to be clearly faster at a load."""
+        """Return another way to draft with the same drafter that is expected to be clearly faster at a load.
+
+        What is expected of it at every other measured load is said, too.
+        """
         row = self.rows[concurrency]
         own = self.shapes.settings[0]
         lengths, cycles = self._lengths(row), self._cycles(concurrency)
@@ -102,11 +105,22 @@ class Prospect:
             f"--speculative-num-steps {best.steps} --speculative-eagle-topk {best.topk} "
             f"--speculative-num-draft-tokens {best.tokens}"
         )
+        speeds = [self._instead(load, at) for load in sorted(self.rows, key=lambda load: (load != concurrency, load))]
+        told = ", ".join(f"{new:.1f} tok/s at {level} instead of {now:.1f}" for level, now, new in speeds)
         evidence = (
             f"by the study's fit {best.steps},{best.topk},{best.tokens} would accept {lengths[at]:.2f} in "
-            f"{cycles[at]:.1f} ms: {speed + gain:.1f} tok/s"
+            f"{cycles[at]:.1f} ms: {told}"
         )
-        return Cause("not_the_best_shape", gain, evidence, (Action(f"launch with {flags}", Cost.FLAG),), at_most=True)
+        slower = [level for level, now, new in speeds if new < now]
+        only = f" for {row.level}: at {' and '.join(slower)} it is predicted to be slower" if slower else ""
+        actions = (Action(f"launch with {flags}{only}", Cost.FLAG),)
+        return Cause("not_the_best_shape", gain, evidence, actions, at_most=True)
+
+    def _instead(self, concurrency: int, at: int) -> tuple[str, float, float]:
+        """Return a measured load's level, the speed measured there, and that expected of another way to draft."""
+        row = self.rows[concurrency]
+        expected = decode_speed(float(self._lengths(row)[at]), float(self._cycles(concurrency)[at]))
+        return row.level, decode_speed(row.accept_length.est, row.cycle_ms.est), expected
 
     def _by_accept_length(self, row: BreakEvenRow, concurrency: int) -> Iterator[AtAcceptLength]:
         cycles = self._cycles(concurrency)
