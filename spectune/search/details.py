@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from spectune.analysis.comparison import Comparison
 from spectune.counts import count
 from spectune.search.measures import as_measured, goal
 from spectune.search.outcome import Evidence
+from spectune.search.records import TrialRecord
 from spectune.search.sentence import is_confirmed, label, paying, seen_in_search, who
 from spectune.search.speeds import by_candidate
 from spectune.search.steadiness import steadiness
@@ -18,14 +19,35 @@ NAMED_TIES = 3
 """In a line; all are in `summary.json`."""
 
 
-def details(evidence: Evidence, space: SearchSpace) -> list[str]:
-    """Return what is to be known beside the verdict's sentence, the most important first."""
+def details(records: Sequence[TrialRecord], evidence: Evidence, space: SearchSpace) -> list[str]:
+    """Return what is to be known beside the verdict's sentence, the most important first.
+
+    Args:
+        records: All launches of the study.
+        evidence: What they say.
+        space: Their search space.
+    """
     best = evidence.verdict.overall.best
-    told = [*_choice(evidence, space)]
+    told = [*_choice(evidence, space), *(() if evidence.records else spoiled(records))]
     if best is not None:
         told += [*_in_full(best, evidence, space), *_alone(best, evidence, space), _confirmed(best, evidence, space)]
     told += [*_where_it_pays(evidence, space), *_ties(evidence, space)]
     return told
+
+
+def spoiled(records: Sequence[TrialRecord]) -> Iterator[str]:
+    """Yield why launches were not measured as asked for: each kind of failure once, with the words of its first."""
+    kinds: dict[str, list[str]] = {}
+    for record in records:
+        if record.failure is not None:
+            told = record.failure.message
+            kinds.setdefault(f"failed ({record.failure.failure_class})", []).append(told)
+        elif record.suspect:
+            first = record.suspect[0]
+            told = f"{first.field} is {first.got}, not {first.wanted}"
+            kinds.setdefault("did not run as asked for", []).append(told)
+    for kind, messages in kinds.items():
+        yield f"{count(len(messages), 'launch')} {kind}: {messages[0]}"
 
 
 def _choice(evidence: Evidence, space: SearchSpace) -> Iterator[str]:

@@ -71,7 +71,7 @@ def summarise(
         "finished": stop is not None,
         "verdict": evidence.verdict.overall.decision,
         "sentence": sentence(evidence, space),
-        "details": [*details(evidence, space), *([] if open_ is None or stop is None else [open_.words])],
+        "details": [*details(records, evidence, space), *([] if open_ is None or stop is None else [open_.words])],
         "no_answer": evidence.no_answer,
         "unkept": evidence.unkept,
         "words": [*words(evidence, space), *([] if beside is None else [beside])],

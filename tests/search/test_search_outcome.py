@@ -124,6 +124,8 @@ def test_nothing_measured_is_no_answer() -> None:
     assert found["recommended"] is None
     assert found["candidates"] == []
     assert "No answer" in found["sentence"]
+    (told,) = found["details"]
+    assert told.startswith("1 launch failed (crash): ")
 
 
 def test_acceptance_is_told_by_class_for_speculation_only() -> None:

@@ -1,5 +1,6 @@
 import json
 import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -179,6 +180,40 @@ def test_graphs_are_not_advised_where_they_never_helped(field_case):
     assert "eager" in {cause.cause for cause in answer.causes}
 
 
+def test_advice_says_what_it_would_do_at_every_load():
+    def loaded(steps, batch):  # more steps are a gain for one request, and a loss for many
+        return 10.0 + 0.3 * (batch - 1) if not steps else 12.0 + 0.2 * steps + 0.3 * (batch * (steps + 1) - 1)
+
+    answer = break_even_of(study(loaded), field_space(), candidate_id=chain(1).candidate_id)
+    (cause,) = [one for one in answer.causes if one.cause == "not_the_best_shape"]
+    told = re.findall(r"([\d.]+) tok/s at (c\d+) instead of ([\d.]+)", cause.evidence)
+    assert [level for _, level, _ in told] == ["c1", "c8", "c32"]
+    slower = [level for new, level, now in told if float(new) < float(now)]
+    assert slower == ["c32"]
+    assert cause.action.endswith(" for c1: at c32 it is predicted to be slower")
+    assert float(told[0][0]) - float(told[0][2]) == pytest.approx(cause.tok_s_lost, abs=0.11)
+
+
+def test_parts_that_are_not_told_have_no_columns_and_a_reason(capsys, field_case):
+    print_break_even_of(field_case)
+    lines = capsys.readouterr().out.splitlines()
+    assert next(line for line in lines if " level " in line).split()[-3:] == ["draft", "verify", "host"]
+    untold = break_even_of([launch(0, 0), launch(1, 3), launch(2, 3), launch(3, 0)], field_space())
+    print_break_even_of(untold)
+    lines = capsys.readouterr().out.splitlines()
+    assert next(line for line in lines if " level " in line).split()[-1] == "cycle"
+    assert sum("too few launches differ in steps" in line for line in lines) == 1
+    assert not any("?" in line.split() for line in lines)
+
+
+def test_at_a_single_load_it_says_what_a_second_one_would_tell():
+    space = field_space(re.sub(r"levels: \[.*\]\}", "levels: [{concurrency: 1}]}", TEXT).replace("c32}", "c1}"))
+    records = [replace(one, levels=one.levels[:1]) for one in study()]
+    answer = break_even_of(records, space)
+    assert any("at a single load every step more is a token more to verify" in words for words in answer.words)
+    assert answer.words[-1].startswith("at which load it begins or stops to pay is not told")
+
+
 def test_a_better_drafter_moves_the_best_number_of_steps(field_case):
     table = field_case.what_if.by_accept_length
     steps = [at.best_num_steps for at in table]
@@ -258,9 +293,9 @@ def test_targets_can_be_asked_for():
         ([launch(0, 0)], "no launch with speculation"),
         (
             [record(0, chain(0), failure=FailureClass.CRASH), record(1, chain(2), failure=FailureClass.CRASH)],
-            "2 failed launches",
+            "; 2 launches failed (crash): ",
         ),
-        ([record(0, chain(0), suspect=[Mismatch("x", 1, 2)])], "0 failed launches, 1 suspect launch"),
+        ([record(0, chain(0), suspect=[Mismatch("x", 1, 2)])], "; 1 launch did not run as asked for: x is 2, not 1"),
     ],
     ids=["none", "no-baseline", "no-speculation", "only-failed", "suspect"],
 )

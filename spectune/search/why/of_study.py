@@ -8,18 +8,18 @@ from spectune.analysis.why import BreakEvenOfStudy, BreakEvenRow, LoadLimit
 from spectune.analysis.why.causes import lost_speed, next_actions
 from spectune.analysis.why.load_limit import load_limit
 from spectune.analysis.why.waterfall import waterfall
-from spectune.counts import count
+from spectune.search.details import spoiled
 from spectune.search.figures import measured
 from spectune.search.in_question import in_question
 from spectune.search.outcome import Evidence, weigh
-from spectune.search.records import Status, TrialRecord
+from spectune.search.records import TrialRecord
 from spectune.search.why.model import StudyModel
 from spectune.search.why.rows import Rows, concurrency_of
 from spectune.search.why.server import as_server
 from spectune.search.why.what_if import Prospect
 from spectune.space import SearchSpace
 
-ONE_LOAD = "at which load it begins or stops to pay is not told: that takes two levels with so many requests in flight"
+ONE_LOAD = "at which load it begins or stops to pay is not told: that takes two levels that keep requests in flight"
 
 
 def break_even_of(
@@ -86,11 +86,7 @@ def _missing(records: Sequence[TrialRecord], evidence: Evidence) -> str:
     if not records:
         return "no launch is finished yet"
     if not evidence.records:
-        failed = sum(record.status is Status.FAILED for record in records)
-        suspect = sum(record.status is Status.SUSPECT for record in records)
-        return (
-            f"nothing was measured as asked for: {count(failed, 'failed launch')}, {count(suspect, 'suspect launch')}"
-        )
+        return f"nothing was measured as asked for; {'; '.join(spoiled(records))}"
     if all(record.candidate.speculative for record in evidence.records):
         return "no baseline is finished: without the speed of no speculation there is no break-even"
     return "no launch with speculation was measured as asked for"

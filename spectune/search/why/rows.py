@@ -22,6 +22,8 @@ from spectune.search.why.model import StudyModel
 from spectune.search.why.parts import cycle_parts
 from spectune.space import SearchSpace
 
+AS_FAST = 0.005
+"""A difference that rounds to no per cent has no direction."""
 EngineCycles = Mapping[tuple[int, str], float]
 """(trial, level) → cycle by the engine's own log, ms."""
 
@@ -129,10 +131,12 @@ def _words(row: BreakEvenRow, parts: CycleParts) -> Iterator[str]:
         f"{row.cycle_ms.est:.1f} ms = {row.break_even.words}"
     )
     change = row.speedup.est - 1.0
-    faster = "faster" if change > 0 else "slower"
+    faster = (
+        f"{abs(change):.0%} {'faster' if change > 0 else 'slower'} than" if abs(change) >= AS_FAST else "as fast as"
+    )
     low, high = row.speedup.lo - 1.0, row.speedup.hi - 1.0
     known = f"{low:+.0%} to {high:+.0%}" if math.isfinite(high) else TOO_SHORT
-    yield f"{PAYS[row.verdict]}: {abs(change):.0%} {faster} than the best baseline ({known})"
+    yield f"{PAYS[row.verdict]}: {faster} the best baseline ({known})"
     if row.bound is not None and row.break_even.est >= row.bound:
         yield f"these settings reach an accept length of {row.bound} at most: at this cycle no drafter makes them pay"
     yield _split(parts)
