@@ -212,6 +212,21 @@ def test_rates_that_were_offered_and_achieved_stand_in_a_table(tmp_path):
     assert "r8 8.00 6.00 75%" in page_of(tmp_path, records, within=clocked).text
 
 
+def test_a_single_rate_has_its_table_too_and_levels_stand_in_their_order(tmp_path):
+    only = space(
+        workload="{prompts: builtin:tiny, output_tokens: 128, levels: [{rate: 8}]}",
+        objectives="[{maximize: decode_speed, level: r8}]",
+    )
+    records = []
+    for one in lively()[:2]:
+        opened = dataclasses.replace(one.levels[1], level="r8", offered_rate=8.0, achieved_rate=6.0)
+        records.append(dataclasses.replace(one, levels=(opened,)))
+    assert "Requests by the clock" in page_of(tmp_path, records, within=only).text
+    rows = break_even(Material.of(summary(lively()), lively(), {}, space())).content.rows
+    for label in dict.fromkeys(row.label for row in rows):
+        assert [row.level for row in rows if row.label == label] == ["c1", "c8"]
+
+
 def test_drift_jumps_and_noise_are_told(tmp_path):
     speeds = (442.0, 441.0, 443.0, 380.0, 381.0, 380.5)
     records = [record(n, candidate(0), (speed, 261.0), role=Role.DRIFT) for n, speed in enumerate(speeds)]
@@ -343,7 +358,7 @@ def test_hostile_text_is_text_everywhere(tmp_path):
         record(1, hostile, (700.0, 300.0), 3.2, why=HOSTILE, notes=(HOSTILE,)),
         failed(2, candidate(2), HOSTILE),
     ]
-    told = summary(records, sentence=HOSTILE, words=[HOSTILE], engine=HOSTILE, study=HOSTILE)
+    told = summary(records, sentence=HOSTILE, details=[HOSTILE], words=[HOSTILE], engine=HOSTILE, study=HOSTILE)
     told["effects"] = [EFFECT | {"parameter": HOSTILE, "instead": HOSTILE, "says": HOSTILE}]
     told["recommended"]["label"] = HOSTILE
     for row in told["candidates"]:

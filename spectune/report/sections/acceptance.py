@@ -30,11 +30,13 @@ class Acceptance:
     """The section.
 
     Attributes:
-        words: The worst class and the worst context length of the candidate in question, at each level.
+        about: The candidate in question.
+        words: Its worst class and its worst context length, at each level.
         plots: By position, and by kind of request.
         table: By class, for all candidates; None where there are no classes.
     """
 
+    about: str
     words: tuple[str, ...]
     plots: tuple[Plot, ...]
     table: ClassTable | None
@@ -44,14 +46,13 @@ def acceptance(material: Material) -> Section | None:
     """Return where drafts are accepted; None where nothing speculated."""
     found = [(level, kinds) for level in material.levels if (kinds := _strata(material, level))]
     words = [f"{level}: {sentence}." for level, kinds in found for sentence in worst_in_words(kinds)]
-    if words and material.focus is not None:
-        words.insert(0, f"{material.labels[material.focus]}:")
+    about = "" if material.focus is None else f"{material.labels[material.focus]}:"
     plots = [_by_position(material), *(_by_kind(material, level, kinds) for level, kinds in found[:1])]
     shown = tuple(plot for plot in plots if plot is not None)
     table = _table(material.told["candidates"])
     if not shown and table is None:
         return None
-    return Section("acceptance", "What is accepted", Acceptance(tuple(map(material.shown, words)), shown, table))
+    return Section("acceptance", "What is accepted", Acceptance(about, tuple(map(material.shown, words)), shown, table))
 
 
 def _strata(material: Material, level: str) -> list[Stratum]:

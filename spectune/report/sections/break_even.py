@@ -50,16 +50,25 @@ class BreakEven:
 
 def break_even(material: Material) -> Section:
     """Return what every speculating candidate accepts and would have to: the one in question, then the fastest."""
-    speculating = [row for row in material.rows if row["candidate_id"] not in material.baselines]
-    ranked = sorted(
-        speculating,
-        key=lambda row: (
-            row["candidate_id"] != material.focus, row["speedup"] is None, -(row["speedup"] or [0.0])[0]
-        ),
-    )  # fmt: skip
+    ranked = _ranked(material)
     targets = material.space.targets.decode_speed
     rows = tuple(_row(row, material, targets) for row in ranked)
     return Section("break-even", "Break-even", BreakEven(curves(material), predicted(material), _plot(ranked), rows))
+
+
+def _ranked(material: Material) -> list[Row]:
+    """Return the rows of speculating candidates, each candidate's levels as in the file."""
+    speculating = [row for row in material.rows if row["candidate_id"] not in material.baselines]
+    best: dict[str, float] = {}
+    for row in speculating:
+        candidate, speedup = row["candidate_id"], (row["speedup"] or [0.0])[0]
+        best[candidate] = max(speedup, best.get(candidate, 0.0))
+
+    def rank(row: Row) -> tuple[bool, float, str, int]:
+        candidate = row["candidate_id"]
+        return candidate != material.focus, -best[candidate], candidate, material.levels.index(row["level"])
+
+    return sorted(speculating, key=rank)
 
 
 def _row(row: Row, material: Material, targets: Iterable[float]) -> BreakEvenRow:

@@ -30,26 +30,28 @@ class Load:
     """Speed by load.
 
     Attributes:
-        words: Where speculation pays, a sentence a level.
+        about: The candidate in question.
+        words: Where it pays, a sentence a level.
         plot: Decode speed at each level.
         open_levels: What was offered and achieved where requests come by the clock.
     """
 
+    about: str
     words: tuple[str, ...]
     plot: Plot
     open_levels: tuple[OpenLevel, ...]
 
 
 def load(material: Material) -> Section | None:
-    """Return speed by load; None where a single level was measured."""
-    if len(material.levels) < 2:
+    """Return speed by load; None where a single level was measured, and nothing was offered by the clock there."""
+    offered = tuple(open_levels(material))
+    if len(material.levels) < 2 and not offered:
         return None
     words = [_sentence(row) for level in material.levels if (row := material.row(material.focus, level))]
-    if words and material.focus is not None:
-        words.insert(0, f"{material.labels[material.focus]}:")
+    about = "" if material.focus is None else f"{material.labels[material.focus]}:"
     limit = material.why["load_limit"]
     words += [] if limit is None else [limit["words"]]
-    return Section("load", "Speed by load", Load(tuple(words), _plot(material), tuple(open_levels(material))))
+    return Section("load", "Speed by load", Load(about, tuple(words), _plot(material), offered))
 
 
 def open_levels(material: Material) -> Sequence[OpenLevel]:
