@@ -74,7 +74,13 @@ class Estimate:
         """The figure and its interval, as people read them."""
         if not (math.isfinite(self.lo) and math.isfinite(self.hi)):
             return f"{self.est:.2f} (not known how exactly)"
-        return f"{self.est:.2f} ({self.lo:.2f}–{self.hi:.2f})"
+        return self.cell(2)
+
+    def cell(self, digits: int) -> str:
+        """The same with so many decimals, for a column of a table."""
+        if not (math.isfinite(self.lo) and math.isfinite(self.hi)):
+            return f"{self.est:.{digits}f} (unknown)"
+        return f"{self.est:.{digits}f} ({self.lo:.{digits}f}–{self.hi:.{digits}f})"
 
     def to_json(self) -> list[float | None]:
         """`[est, lo, hi]`, an unknown end as null."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from rich.text import Text
 
-from spectune.analysis.estimate import Estimate
 from spectune.analysis.why import BreakEvenOfStudy, BreakEvenRow, CycleParts, Training, Waterfall, WhatIf
 from spectune.cli.terminal import OUT
 from spectune.counts import count
@@ -90,18 +88,13 @@ def _print_rows(rows: Sequence[BreakEvenRow], first: str, said: Sequence[str]) -
 def _row(row: BreakEvenRow, *, with_parts: bool) -> str:
     bound = "" if row.bound is None else str(row.bound)
     speedup = f"{row.speedup.est:.2f}"
-    accept = _interval(row.accept_length)
+    accept = row.accept_length.cell(2)
     if row.prompt_class is not None:
         none = ("", "", "") if with_parts else ()
         return _line("", row.prompt_class, accept, "", bound, speedup, "", *none, "")
-    even, cycle = _interval(row.break_even), f"{row.cycle_ms.est:.2f}"
+    even, cycle = row.break_even.cell(2), f"{row.cycle_ms.est:.2f}"
     parts = _parts(row.parts) if with_parts else ()
     return _line(row.level, "all", accept, even, bound, speedup, cycle, *parts, "")
-
-
-def _interval(figure: Estimate) -> str:
-    """Return a figure as wide as its column, whatever is known of it."""
-    return figure.words if math.isfinite(figure.hi) else f"{figure.est:.2f} (unknown)"
 
 
 def _is_told(parts: CycleParts) -> bool:

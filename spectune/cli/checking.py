@@ -182,7 +182,7 @@ def _level_lines(level: LevelHeld) -> Iterator[Text]:
 
 
 def _line(name: str, figures: tuple[Any, Any]) -> Text:
-    return Text(_row(name, *(f"{e.est:.1f} ({e.lo:.1f}–{e.hi:.1f})" for e in figures)))
+    return Text(_row(name, *(figure.cell(1) for figure in figures)))
 
 
 def _row(*cells: str) -> str:

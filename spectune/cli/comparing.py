@@ -172,7 +172,7 @@ def _next(compared: StudyComparison) -> str:
 
 def _level_lines(level: LevelChange) -> Iterator[Text]:
     lengths = "" if level.accept_lengths == (1.0, 1.0) else "{:.2f} → {:.2f}".format(*level.accept_lengths)
-    speeds = [f"{e.est:.1f} ({e.lo:.1f}–{e.hi:.1f})" for e in (level.before, level.after)]
+    speeds = [figure.cell(1) for figure in (level.before, level.after)]
     line = Text(_row(level.level, *speeds, lengths) + "  ")
     yield line.append(change_words(level.change), style="bold" if changed(level.change) else "")
     if level.own is not None:

@@ -88,8 +88,7 @@ def _show(folder: StudyFolder, space: SearchSpace, candidate: Candidate, found: 
         f"{'level':>6}{'forced':>8}{'accepted':>10}{'predicted':>11}{'measured tok/s':>24}{'off':>8}", style="dim"
     )
     for run in found.levels:
-        speed = run.measured_tok_s
-        measured = f"{speed.est:.1f} ({speed.lo:.1f}–{speed.hi:.1f})"
+        measured = run.measured_tok_s.cell(1)
         mark = "" if run.obeyed else "  the engine did not accept as it was told"
         OUT.print(
             f"{run.level:>6}{run.forced:>8g}{run.accept_length.est:>10.2f}{run.predicted_tok_s:>11.1f}{measured:>24}"

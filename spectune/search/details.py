@@ -28,7 +28,7 @@ def details(records: Sequence[TrialRecord], evidence: Evidence, space: SearchSpa
         space: Their search space.
     """
     best = evidence.verdict.overall.best
-    told = [*_choice(evidence, space), *(() if evidence.records else spoiled(records))]
+    told = [*_choice(evidence, space), *(() if best is not None else spoiled(records))]
     if best is not None:
         told += [*_in_full(best, evidence, space), *_alone(best, evidence, space), _confirmed(best, evidence, space)]
     told += [*_where_it_pays(evidence, space), *_ties(evidence, space)]

@@ -24,7 +24,7 @@ from spectune.search.sentence import label, named, seen_in_search, sentence
 from spectune.search.steadiness import jump_words, steadiness
 from spectune.search.steps import SCHEMA, Role
 from spectune.search.timeline import Timeline, causes
-from spectune.search.undecided import command_of, remedy
+from spectune.search.undecided import command_of, remedy, unmeasured
 from spectune.search.warm_start import WarmStart
 from spectune.space import Candidate, SearchSpace
 
@@ -61,7 +61,9 @@ def summarise(
     best = _representative(evidence.records, evidence.recommended)
     beside = blamed(records, evidence)
     effect = evidence.verdict.overall.detectable_effect
-    open_ = remedy(records, evidence, command_of(space, name, shared))
+    command = command_of(space, name, shared)
+    open_ = remedy(records, evidence, command)
+    remedies = [unmeasured(records, evidence, space, command) if open_ is None else open_.words]
     question = in_question(evidence, found, space)
     return {
         "schema": SCHEMA,
@@ -71,7 +73,10 @@ def summarise(
         "finished": stop is not None,
         "verdict": evidence.verdict.overall.decision,
         "sentence": sentence(evidence, space),
-        "details": [*details(records, evidence, space), *([] if open_ is None or stop is None else [open_.words])],
+        "details": [
+            *details(records, evidence, space),
+            *(told for told in remedies if told is not None and stop is not None),
+        ],
         "no_answer": evidence.no_answer,
         "unkept": evidence.unkept,
         "words": [*words(evidence, space), *([] if beside is None else [beside])],

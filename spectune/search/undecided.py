@@ -22,7 +22,7 @@ from spectune.search.budget import HOUR_S, kept_for_confirmation, kept_of, pace_
 from spectune.search.confirmation import Confirmation
 from spectune.search.folder import StudyFolder
 from spectune.search.outcome import Evidence, weigh
-from spectune.search.records import TrialRecord
+from spectune.search.records import Status, TrialRecord
 from spectune.search.steps import Role
 from spectune.space import SearchSpace, parse_document, shipped_folder
 
@@ -113,6 +113,22 @@ def remedy(records: Sequence[TrialRecord], evidence: Evidence, command: str) -> 
     more = f"{count(missing, 'more pair')} ({2 * missing} launches, about {time})"
     told = f"{seen}; {more} would decide it with a chance of {LIKELY:.0%}: {command} --trials {trials}"
     return Remedy(missing, trials, hours, told)
+
+
+def unmeasured(records: Sequence[TrialRecord], evidence: Evidence, space: SearchSpace, command: str) -> str | None:
+    """Return what is missing where the budget ended before both branches were measured; None where it did not.
+
+    Args:
+        records: All launches of the study.
+        evidence: What they say.
+        space: Their search space.
+        command: What makes the study go on, see `command_of`.
+    """
+    measured = {record.candidate.speculative for record in evidence.records}
+    if len(measured) != 1 or not space.algorithms or any(record.status is not Status.OK for record in records):
+        return None
+    told = "without" if measured == {True} else "with"
+    return f"a larger budget has launches {told} speculation, too: {command} --trials N"
 
 
 def _seen(effect: float, log_ratio: float, pairs: int) -> str:

@@ -28,6 +28,7 @@ from spectune.search.records import TrialRecord
 from spectune.search.steps import Role, Step
 from spectune.search.summary import Summary, summarise
 from spectune.search.undecided import command_of, missing_pairs
+from spectune.serving import FailureClass
 from spectune.space import SearchSpace, find_space_file, load_space
 
 Speed = Callable[[Step], float]
@@ -181,6 +182,14 @@ def test_an_interrupted_study_with_a_baseline_alone_has_measured_no_candidate_ye
     found = summarise([record(0, baseline())], speed_only(), None, name="s", engine="e")
     assert found["sentence"] == "Undecided: no candidate with speculation was measured yet."
     assert found["to_decide"] is None
+
+
+def test_a_budget_that_ended_with_one_branch_says_how_to_see_the_other() -> None:
+    found = told([record(0, baseline())], at(1))
+    said = "a larger budget has launches with speculation, too: spectune search small.yaml --trials N"
+    assert found["details"] == [said]
+    failed = told([record(0, baseline()), record(1, chain(3), failure=FailureClass.CRASH)], at(2))
+    assert [line.partition(":")[0] for line in failed["details"]] == ["1 launch failed (crash)"]
 
 
 def test_a_study_that_is_not_over_has_no_command_in_its_sentence() -> None:

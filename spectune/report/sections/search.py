@@ -75,7 +75,7 @@ def search(material: Material) -> Section:
 def _stop(stop: Mapping[str, object] | None) -> str:
     if stop is None:
         return "The study has not come to its end."
-    return f"It ended because: {one_line(str(stop['reason']))}."
+    return f"It ended because: {one_line(str(stop['reason'])).rstrip('.')}."
 
 
 def _cost(material: Material) -> str:
