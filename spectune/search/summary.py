@@ -63,7 +63,7 @@ def summarise(
     effect = evidence.verdict.overall.detectable_effect
     command = command_of(space, name, shared)
     open_ = remedy(records, evidence, command)
-    remedies = [unmeasured(records, evidence, space, command) if open_ is None else open_.words]
+    helps = unmeasured(records, evidence, space, command) if open_ is None else open_.words
     question = in_question(evidence, found, space)
     return {
         "schema": SCHEMA,
@@ -73,10 +73,7 @@ def summarise(
         "finished": stop is not None,
         "verdict": evidence.verdict.overall.decision,
         "sentence": sentence(evidence, space),
-        "details": [
-            *details(records, evidence, space),
-            *(told for told in remedies if told is not None and stop is not None),
-        ],
+        "details": [*details(records, evidence, space), *([] if helps is None or stop is None else [helps])],
         "no_answer": evidence.no_answer,
         "unkept": evidence.unkept,
         "words": [*words(evidence, space), *([] if beside is None else [beside])],
