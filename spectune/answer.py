@@ -89,7 +89,7 @@ def deliver(
     summary = summarise(
         records, space, stop,
         name=folder.name, engine=str(environment.get("engine", "an unknown engine")), warm_start=WarmStart.of(folder),
-        shared=shared_study(folder),
+        shared=shared_study(folder.root),
     )  # fmt: skip
     files.write_json(folder.summary_file, summary)
     path = report_file or REPORTS / f"{folder.name}.html"

@@ -28,7 +28,7 @@ from spectune.machine import (
     read_disks,
     take_fingerprint,
 )
-from spectune.search import StudyFolder, running_studies
+from spectune.search import running_studies
 from spectune.serving import (
     Leftovers,
     find_leftovers,
@@ -174,8 +174,8 @@ def _running() -> list[Finding]:
         Finding(
             "study-running",
             "info",
-            f"the study {StudyFolder(path).name} is being run (pid {', '.join(map(str, sorted(pids)))})",
+            f"the study {study.name} is being run (pid {', '.join(map(str, sorted(pids)))})",
             "another search on the same GPUs would spoil the figures of both",
         )
-        for path, pids in running_studies()
+        for study, pids in running_studies()
     ]

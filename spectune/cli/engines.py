@@ -4,11 +4,28 @@ from __future__ import annotations
 
 import time
 
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
+from spectune.cli.installation_words import told
 from spectune.cli.terminal import OUT, PROGRESS, clock, print_json
 from spectune.engines import cpu_reference
 from spectune.engines.cpu_reference import Runtime
+from spectune.errors import SpectuneError
+from spectune.space import EngineSection
+
+
+def provision_for(section: EngineSection, *, torch_index: str | None) -> None:
+    """Install the runtime that a space names, if it names one.
+
+    Raises:
+        SpectuneError: When this machine cannot have it, pip fails, or an index is given for what installs nothing.
+    """
+    if section.runtime is not None:
+        provision(section.runtime, torch_index=torch_index)
+    elif torch_index is not None:
+        engine = "a simulated machine" if section.kind == "simulated" else f"the SGLang of {section.python}"
+        raise SpectuneError(
+            f"--torch-index {torch_index} is for a runtime that spectune installs, and this space runs {engine}: leave "
+            "it out"
+        )
 
 
 def provision(name: str, *, torch_index: str | None = None) -> Runtime:
@@ -21,28 +38,10 @@ def provision(name: str, *, torch_index: str | None = None) -> Runtime:
     if found is not None:
         return found
     began = time.monotonic()
-    with PROGRESS.status(f"asking pip what the {name} runtime will cost here") as status:
-        plan = cpu_reference.estimate_cost(torch_index, lambda step, _: status.update(step))
-    PROGRESS.print(plan.describe(), markup=False)
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=PROGRESS, transient=True) as bar:
-        task = bar.add_task("installing", total=1.0)
-        steps: list[str] = []
-
-        def tell(step: str, fraction: float) -> None:
-            bar.update(task, description=step, completed=fraction)
-            if not PROGRESS.is_terminal and step not in steps:  # a pipe sees no bar
-                steps.append(step)
-                PROGRESS.print(f"{step} ({fraction:.0%})", markup=False)
-
-        runtime = cpu_reference.install(name, torch_index, tell)
+    with told(PROGRESS, f"asking pip what the {name} runtime will cost here") as tell:
+        plan = cpu_reference.estimate_cost(torch_index, lambda step, _: tell(step, None))
+        PROGRESS.print(plan.describe(), markup=False)
+        runtime = cpu_reference.install(name, torch_index, tell, plan=plan)
     PROGRESS.print(f"installed {name} (SGLang {runtime.sglang_version}) in {clock(time.monotonic() - began)}")
     return runtime
 
@@ -69,10 +68,13 @@ def show(*, as_json: bool) -> None:
         OUT.print("none installed; `spectune engine install cpu-reference` installs the real SGLang for a CPU")
 
 
-def remove(name: str) -> None:
+def remove(name: str, *, as_json: bool) -> None:
     """Remove a runtime."""
     cpu_reference.remove(name)
-    OUT.print(f"removed {name}", markup=False)
+    if as_json:
+        print_json({"removed": name})
+    else:
+        OUT.print(f"removed {name}", markup=False)
 
 
 def _row(runtime: Runtime) -> dict[str, str]:

@@ -13,6 +13,7 @@ from spectune.bench.probe import Probe
 from spectune.engines.sglang.log_signatures import SIGNATURES
 from spectune.engines.sglang.server_answers import ServerAnswers
 from spectune.engines.sglang.server_log import ServerFacts, read_back
+from spectune.engines.sglang.versions.history import is_newest_by, newest_known
 from spectune.serving.failures import classify
 
 UNNAMED = "unnamed"
@@ -45,6 +46,7 @@ def known_from_log(facts: ServerFacts) -> Running:
         first_tok_s=next((interval.tok_s for interval in facts.decode if interval.first), None),
         loads=loads_of(facts.decode),
         simulated=facts.simulated,
+        newest=is_newest_by(facts.arguments),
         died_of=None if ended is None else ended.failure_class,
         last_words="" if ended is None else ended.message,
     )
@@ -69,6 +71,7 @@ def known_from_answers(answers: ServerAnswers, probed: Probe | None) -> Running:
         ranks_without_acceptance=len(answers.states) - len(lengths) if lengths else 0,
         loads=_load_now(answers) if probed is None else (_probed_load(answers, probed),),
         simulated=info.get("simulated") is True,
+        newest=newest_known(version) if isinstance(version := info.get("version"), str) else None,
     )
 
 
@@ -118,6 +121,7 @@ def _launch(arguments: Mapping[str, Any], backends: Mapping[str, str]) -> Runnin
             or arguments.get("disable_decode_cuda_graph")
             or _decode_graphs(arguments).get("backend") == "disabled"
         ),
+        overlap_off=arguments.get("disable_overlap_schedule") is True,
         padded=not arguments.get("disable_cuda_graph_padding"),
         graph_flag="--cuda-graph-max-bs" if "cuda_graph_max_bs" in arguments else GRAPH_FLAG,
         asked_running=_asked(arguments),

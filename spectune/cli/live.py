@@ -13,13 +13,12 @@ from rich.table import Table
 from rich.text import Text
 
 from spectune.analysis.measurement import LevelMeasurement
-from spectune.cli.terminal import clock
+from spectune.cli.progress_words import left_words
 from spectune.counts import count
 from spectune.search import Progress, Role, Status, Step, TrialRecord
 from spectune.space import Candidate, SearchSpace
 
 ROOM = 7  # lines of the terminal that the table leaves to its heading, its footer and the prompt
-NEARLY_S = 5.0
 FIRST_SILENCE_S, LONGEST_SILENCE_S = 5.0, 60.0  # after which a line says what is going on
 ROLE_WORDS = {Role.BASELINE: "baseline", Role.SEARCH: "", Role.DRIFT: "drift check", Role.CONFIRM: "confirm"}
 
@@ -210,29 +209,3 @@ def outcome(record: TrialRecord) -> Text:
         first = record.suspect[0]
         return Text(f"suspect: {first.field} is {first.got}, not {first.wanted}", style="yellow")
     return Text("ok", style="green")
-
-
-def _left(progress: Progress, left_s: float) -> str:
-    if left_s > NEARLY_S:
-        return f"about {clock(left_s)} left"
-    if progress.done + 1 >= progress.planned:
-        return "nearly done"
-    return f"about {clock(left_s)} left" if left_s > 0.0 else "this launch takes longer than those before"
-
-
-def left_words(progress: Progress, since_s: float) -> str:
-    """Return how far the study is, how long it may take, what it costs and whether speculation will pay."""
-    expected = progress.expected
-    about = "about " if expected is not None and expected.launches != expected.most else ""
-    words = [f"{progress.done} of {about}{count(progress.planned, 'launch')} done"]
-    if 0 < progress.planned <= progress.done:
-        pass  # what is left is the answer
-    elif progress.left_s is None:
-        words.append("time left is known after the first")
-    else:
-        words.append(_left(progress, progress.left_s - since_s))
-    if expected is not None and expected.gpu_hours and not expected.virtual:
-        words.append(f"{expected.gpu_hours:.2g} GPU-hours in all")
-    if expected is not None and expected.pays is not None:
-        words.append(f"speculation pays: {expected.pays:.0%}")
-    return ", ".join(words)

@@ -7,7 +7,7 @@ from typing import Any
 
 from spectune.answer import deliver
 from spectune.cli.answer_table import print_answer
-from spectune.cli.engines import provision
+from spectune.cli.engines import provision_for
 from spectune.cli.interruptible import run_interruptible
 from spectune.cli.live import Lines, LiveTable
 from spectune.cli.opening import Asked
@@ -50,7 +50,7 @@ def run_search(asked: Asked, *, study: str | None, torch_index: str | None, as_j
     refuse_another(folder, space)  # before minutes are spent on an installation
     if lender is not None:
         refuse_lender(lender, space)
-    engine = ready_engine(space, torch_index=torch_index, hint=what_works(asked), has_begun=folder.exists())
+    engine = ready_engine(space, torch_index=torch_index, hint=what_works(asked.source), has_begun=folder.exists())
     lock = folder.lock()
     try:
         for line in open_study(folder, space, engine, lender):
@@ -71,8 +71,7 @@ def ready_engine(
     Raises:
         SpectuneError: There is nothing to compare, or the engine or a model is not here.
     """
-    if space.engine.runtime is not None:
-        provision(space.engine.runtime, torch_index=torch_index)
+    provision_for(space.engine, torch_index=torch_index)
     engine = open_engine(space)
     check_engine(space, engine, hint=hint, has_begun=has_begun)
     return engine
@@ -85,12 +84,14 @@ def check_engine(space: SearchSpace, engine: SGLangEngine, *, hint: str = "", ha
         SpectuneError: There is nothing to compare, or the engine or a model is not here.
     """
     drafters = preflight_of(space, engine)
-    problems = [*drafters.problems, *lacking(space, engine)]
+    lacks = lacking(space, engine)
+    problems = [*drafters.problems, *lacks]
     empty = None if drafters.problems else nothing_to_compare(space, engine)  # where no drafter works, that is why
     if empty is not None:
         problems.insert(0, Problem(empty))
     if problems:
-        raise InputProblems([*in_order(problems), *([Problem(hint)] if hint else [])])
+        helps = hint and lacks and not engine.simulated
+        raise InputProblems([*in_order(problems), *([Problem(hint)] if helps else [])])
     notes = [*drafters.notes, *notes_on(space, engine)]
     for warning in simulation_notes(space, engine)[:1] if has_begun else notes:
         PROGRESS.print(f"note: {warning}", markup=False)
@@ -113,7 +114,7 @@ def carry_out(
     answer = deliver(folder, space, records, ended.stop if ended else None) if records else None
     if ended is None:
         kept = f"launches kept: {len(records)}" if records else "nothing was finished yet"
-        name = shared_study(folder) or folder.name
+        name = shared_study(folder.root) or folder.name
         PROGRESS.print(f"interrupted: {kept}; the same command continues the study {name}", markup=False)
         return INTERRUPTED
     if len(records) == before:
@@ -132,10 +133,10 @@ def nothing_more(made: int, allowed: int | None, reason: str) -> str:
     return f"nothing more was launched{though}: {reason}"
 
 
-def what_works(asked: Asked) -> str:
-    """Return what can be run where the engine cannot."""
+def what_works(source: str) -> str:
+    """Return what can be run of a space whose engine or models this machine lacks."""
     return (
-        f"what works here: `spectune search {asked.source} --dry-run` (checks the file and prints the commands), "
-        f"`spectune search {asked.source} --engine simulated --virtual` (a model of a machine answers), "
+        f"what works here: `spectune search {source} --dry-run` (checks the file and prints the commands), "
+        f"`spectune search {source} --engine simulated --virtual` (a model of a machine answers), "
         "`spectune search quickstart` (the real SGLang on the CPU)"
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any
 
 from spectune.cli.crewing import Crew
-from spectune.cli.engines import provision
+from spectune.cli.engines import provision_for
 from spectune.cli.opening import Asked, Shared
 from spectune.cli.searching import DONE, NO_ANSWER, carry_out, check_engine, ready_engine, what_works
 from spectune.cli.terminal import PROGRESS, print_json, print_line
@@ -59,8 +59,8 @@ def search_shared(
     found = meeting.described()
     if found is not None:
         refuse_other_space(found, name, space)
-    engine = ready_engine(space, torch_index=torch_index, hint=what_works(asked), has_begun=found is not None)
-    with _working(name, shared.place) as worker:
+    engine = ready_engine(space, torch_index=torch_index, hint=what_works(asked.source), has_begun=found is not None)
+    with _working(name, shared.place, launches=crew is None) as worker:
         comer = Comer(worker.folder, space, engine, asked.sampler, lender, launches=crew is None or crew.here)
         told = comer.begin(meeting, shared.takeover_s) if found is None else comer.join(meeting, found)
         found = found or meeting.require()
@@ -95,8 +95,7 @@ def run_worker(study: str, shared: Shared, *, space_file: str | None, torch_inde
         if worker.fresh and (ended := ended_already(meeting, found, worker, beside)) is not None:
             return _nothing_to_do(study, ended, as_json=as_json)
         asked = parse_space(found.resolved, worker.folder.resolved_file)
-        if asked.engine.runtime is not None:
-            provision(asked.engine.runtime, torch_index=torch_index)
+        provision_for(asked.engine, torch_index=torch_index)
         space, engine = space_here(found, worker.folder, beside)
         check_engine(space, engine)
         remark = refuse_other_engine(found, study, engine, allowed=shared.other_engine)
@@ -119,8 +118,8 @@ def _nothing_to_do(study: str, ended: Ended, *, as_json: bool) -> int:
 
 
 @contextlib.contextmanager
-def _working(study: str, place: str) -> Iterator[Worker]:
-    worker = Worker.of(study, place)
+def _working(study: str, place: str, *, launches: bool = True) -> Iterator[Worker]:
+    worker = Worker.of(study, place, launches=launches)
     try:
         yield worker
     finally:

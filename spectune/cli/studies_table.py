@@ -2,62 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
-from rich.text import Text
-
 from spectune import files
+from spectune.cli.fitted_table import Column, fitted_table
 from spectune.cli.terminal import OUT, print_json
+from spectune.counts import count
 from spectune.errors import SpectuneError
 from spectune.search import StudyFolder, all_studies
+from spectune.search.studies import StudyHere
 
 DONE = 0
 VERDICTS = {
     "speculation": "speculate", "no_speculation": "do not speculate", "tie": "no difference", "undecided": "undecided",
 }  # fmt: skip
+COLUMNS = (
+    Column("study", least=24),
+    Column("engine", leaves=1),
+    Column("launches", justify="right"),
+    Column("verdict"),
+    Column("recommended", least=16, leaves=3),
+    Column("speedup", justify="right"),
+    Column("last launch", leaves=2),
+)
+"""`spectune studies --help` says in which order they make room."""
 
 
 def list_studies(*, as_json: bool) -> int:
     """List the studies of the current folder; returns the exit code."""
-    rows = [_row(StudyFolder(path)) for path in all_studies()]
+    rows = [_row(study) for study in all_studies()]
     if as_json:
         print_json(rows)
     elif rows:
-        OUT.print(_table(rows), soft_wrap=not OUT.is_terminal)
+        OUT.print(fitted_table(COLUMNS, [_cells(row) for row in rows], OUT.width))
     else:
         OUT.print("no studies in ./studies; `spectune search quickstart` begins one")
     return DONE
 
 
-def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("study", overflow="fold")
-    table.add_column("engine", overflow="fold")
-    table.add_column("launches", justify="right")
-    table.add_column("verdict")
-    table.add_column("recommended", overflow="fold")
-    table.add_column("speedup", justify="right", no_wrap=True)
-    table.add_column("last launch", no_wrap=True)
-    for row in rows:
-        speedup = row["speedup"]
-        verdict = "no answer" if row["no_answer"] else VERDICTS.get(row["verdict"], "no answer yet")
-        table.add_row(
-            Text(row["study"]),
-            Text(row["engine"]),
-            str(row["launches"]),
-            Text(verdict if row["finished"] else f"{verdict} (not finished)"),
-            Text(row["recommended"] or ""),
-            "" if speedup is None else f"{speedup[0]:.2f} ({speedup[1]:.2f}–{speedup[2]:.2f})",
-            _when(row["last_launch"]),
-        )
-    return table
+def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return a row's cells in the order of the columns."""
+    workers, speedup = row["workers"], row["speedup"]
+    return (
+        row["study"] if workers is None else f"{row['study']} ({count(workers, 'worker')})",
+        row["engine"],
+        str(row["launches"]),
+        _verdict(row),
+        row["recommended"] or "",
+        "" if speedup is None else f"{speedup[0]:.2f} ({speedup[1]:.2f}–{speedup[2]:.2f})",
+        _when(row["last_launch"]),
+    )
 
 
-def _row(folder: StudyFolder) -> dict[str, Any]:
+def _verdict(row: Mapping[str, Any]) -> str:
+    known = "no answer" if row["no_answer"] else VERDICTS.get(row["verdict"])
+    if known is None:
+        return "no answer yet"
+    return known if row["finished"] else f"{known} so far"
+
+
+def _row(study: StudyHere) -> dict[str, Any]:
+    """Return what is known of a study: what the copy of it knows that is furthest."""
+    found = [_copy(StudyFolder(path)) for path in study.folders]
+    furthest = max(found, key=lambda copy: (copy["finished"], copy["launches"]))
+    return {**furthest, "workers": study.workers, "folders": [str(path) for path in study.folders]}
+
+
+def _copy(folder: StudyFolder) -> dict[str, Any]:
     records = sorted((folder.root / "trials").glob("[0-9]*/result.json"))
     summary = _object(folder.summary_file)
     recommended, speedup = summary.get("recommended"), summary.get("speedup")

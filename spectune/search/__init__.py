@@ -11,9 +11,9 @@ from spectune.search.proposals import Proposer
 from spectune.search.prospect import Progress, Prospect
 from spectune.search.records import Status, TrialRecord
 from spectune.search.samplers import check_sampler
-from spectune.search.shared.worker import refuse_shared, shared_study
+from spectune.search.shared.worker import refuse_shared
 from spectune.search.steps import Role, Step
-from spectune.search.studies import all_studies, running_studies
+from spectune.search.studies import all_studies, running_studies, shared_study
 from spectune.search.study import Ended, run_study
 from spectune.search.summary import Summary, summarise
 from spectune.search.traffic import open_prompts, summary

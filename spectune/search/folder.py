@@ -98,7 +98,7 @@ class StudyFolder:
         """
         if self.exists():
             return self
-        known = ", ".join(path.name for path in all_studies()) or "none yet"
+        known = ", ".join(study.name for study in all_studies()) or "none yet"
         raise SpectuneError(f"there is no study {self.name} in {self.root.parent} (studies here: {known})")
 
     def begin(

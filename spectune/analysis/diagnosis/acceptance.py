@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from spectune.analysis.acceptance import constant_acceptance_length
 from spectune.analysis.diagnosis.case import Action, Case, Cause, Cost
+from spectune.analysis.diagnosis.steps import NOTHING_ACCEPTED, steps_of
 
-NOTHING_ACCEPTED = 1.05
-"""At or below this accept length a drafter is misconfigured, not weak (sglang#21272)."""
-IDLE_TAIL = 0.1
-"""A draft position that accepts more rarely than this is not worth its step."""
 WASTEFUL_TREE = 4
 """Verified tokens per emitted one from which a tree is called too large."""
 
@@ -66,10 +62,14 @@ def below_break_even(case: Case) -> Iterator[Cause]:
         f"accept length {length:.2f}, but break-even is {case.baseline_tok_s:g} tok/s × {load.cycle_ms:.1f} ms = "
         f"{needed:.2f}"
     )
-    actions = [_NO_SPECULATION]
+    steps, actions = steps_of(case), [_NO_SPECULATION]
+    if steps is not None and steps.more is not None:
+        evidence += f"; {steps.more}"
+        actions.append(steps.action)
     if bound is not None and needed >= bound:
-        evidence += f", and this launch reaches {bound} at most: no drafter makes it pay at this cycle"
-        actions.append(Action("shorten the cycle, or draft more steps if acceptance is high", Cost.FLAG))
+        evidence += f"; this launch reaches {bound} at most: no drafter makes it pay at this cycle"
+        below_ms = 1000.0 * bound / (case.baseline_tok_s or 1.0)
+        actions.append(Action(f"shorten the cycle to less than {below_ms:.1f} ms, for it to pay at all", Cost.FLAG))
     else:
         most = "" if bound is None else f" of {bound} possible"
         actions += [
@@ -77,25 +77,6 @@ def below_break_even(case: Case) -> Iterator[Cause]:
             Action(f"train the drafter further: {needed - length:.2f} more per verify are needed", Cost.TRAINING),
         ]
     yield Cause("weak_drafter", case.behind, evidence, tuple(actions))
-
-
-def too_many_steps(case: Case) -> Iterator[Cause]:
-    """Draft positions at the end of a chain that accept next to nothing."""
-    running, length = case.running, case.accept_length
-    steps = running.num_steps or 0
-    if length is None or not running.stepwise or running.tree or steps < 2 or length <= NOTHING_ACCEPTED:
-        return
-    each = _acceptance(length, steps)
-    if each**steps >= IDLE_TAIL:
-        return
-    kept = max(step for step in range(1, steps + 1) if step == 1 or each**step >= IDLE_TAIL)
-    evidence = (
-        f"{steps} steps for an accept length of {length:.2f}: if every position accepts alike, step {steps} is "
-        f"accepted in {each**steps:.1%} of the cycles, and {kept} of them give "
-        f"{constant_acceptance_length(each, kept):.2f}"
-    )
-    advice = f"launch with --speculative-num-steps {kept} --speculative-num-draft-tokens {kept + 1}"
-    yield Cause("too_many_steps", None, evidence, (Action(advice, Cost.FLAG),))
 
 
 def tree_too_large(case: Case) -> Iterator[Cause]:
@@ -115,12 +96,3 @@ def tree_too_large(case: Case) -> Iterator[Cause]:
         evidence = f"{tokens} draft tokens are verified for {length:.2f} that are kept"
         action = Action(f"launch with fewer --speculative-num-draft-tokens than {tokens}", Cost.FLAG)
         yield Cause("tree_too_large", None, evidence, (action,))
-
-
-def _acceptance(length: float, steps: int) -> float:
-    """Acceptance a of each position of a chain with this accept length, by bisection; exact to 1e-9."""
-    low, high = 0.0, 1.0
-    for _ in range(30):
-        middle = (low + high) / 2
-        low, high = (middle, high) if constant_acceptance_length(middle, steps) < length else (low, middle)
-    return high

@@ -8,7 +8,7 @@ from typing import Any
 
 from spectune.analysis.break_even import BreakEven, break_even
 from spectune.analysis.break_even_input import check_inputs
-from spectune.analysis.diagnosis import acceptance, graphs, serving
+from spectune.analysis.diagnosis import acceptance, graphs, serving, steps
 from spectune.analysis.diagnosis.case import Action, Case, Cause
 from spectune.analysis.diagnosis.running import Load, Running
 
@@ -16,7 +16,7 @@ CHECKS: tuple[Callable[[Case], Iterator[Cause]], ...] = (
     acceptance.nothing_accepted,
     graphs.eager,
     acceptance.below_break_even,
-    acceptance.too_many_steps,
+    steps.too_many_steps,
     acceptance.tree_too_large,
     serving.unexplained_time,
     serving.died,
@@ -146,7 +146,7 @@ def _requests(count: int) -> str:
 def _without_arithmetic(case: Case) -> Iterator[str]:
     """Say what is missing, and what would follow from it."""
     load, speed, length = case.load, case.speed, case.accept_length
-    if length is not None and length <= acceptance.NOTHING_ACCEPTED:
+    if length is not None and length <= steps.NOTHING_ACCEPTED:
         yield (
             f"speculation cannot pay at an accept length of {length:.2f}: a cycle gives hardly more than the one token "
             "of a plain step, and takes the time of the drafts as well"

@@ -14,9 +14,6 @@ BACKENDS = ("prefill_attention_backend", "decode_attention_backend")
 """Server arguments that go before `attention_backend`, one for each phase."""
 _IN_GRAPHS = "triton"
 """The attention backend whose verify runs in graphs wherever SGLang has graphs."""
-_NEWER = Action(
-    "restart with a newer SGLang: 0.5.23 runs the verify of every algorithm of its own in graphs", Cost.RESTART
-)
 
 
 def eager(case: Case) -> Iterator[Cause]:
@@ -83,7 +80,15 @@ def _eager(case: Case, evidence: str, shown: str, *, here: bool) -> Cause:
     if not running.padded:
         flags.append("without --disable-cuda-graph-padding")
     change = [Action(f"launch {', '.join(flags)}: {shown}", Cost.FLAG)] if flags else []
-    return _priced(case, "eager", evidence, (*change, _NEWER), here=here)
+    return _priced(case, "eager", evidence, (*change, *_newer(running)), here=here)
+
+
+def _newer(running: Running) -> Iterator[Action]:
+    """Advise another version, unless the newest runs."""
+    if not running.newest:
+        other = "a newer SGLang" if running.newest is False else "SGLang 0.5.23, if this one is older"
+        words = f"restart with {other}: 0.5.23 runs the verify of every algorithm of its own in graphs"
+        yield Action(words, Cost.RESTART)
 
 
 def _other(running: Running, name: str) -> bool:

@@ -92,6 +92,7 @@ class Running:
         backends: Attention backends by SGLang's field names; empty where none is known.
         graphs_possible: Whether decode steps can run in CUDA graphs: not on a CPU, nor on a server that only prefills.
         graphs_off: Whether the launch turned them off.
+        overlap_off: Whether drafting and scheduling do not overlap.
         padded: Whether a batch may run in the graph of a larger one.
         captured: Largest batch captured for the target's step; 0 when none was, None when not known.
         graph_flag: How this version calls the largest captured batch.
@@ -109,6 +110,7 @@ class Running:
         ranks_without_acceptance: Data-parallel ranks that report no accept length.
         loads: Loads seen, by running requests.
         simulated: Whether it only stands in for an engine.
+        newest: Whether its engine's version is the newest there is.
         died_of: Kind of failure that ended it, such as `memory`; None where it is not known to have ended.
         last_words: What it said then.
     """
@@ -123,6 +125,7 @@ class Running:
     backends: Mapping[str, str] = field(default_factory=dict)
     graphs_possible: bool = True
     graphs_off: bool = False
+    overlap_off: bool = False
     padded: bool = True
     captured: int | None = None
     graph_flag: str = GRAPH_FLAG
@@ -140,6 +143,7 @@ class Running:
     ranks_without_acceptance: int = 0
     loads: tuple[Load, ...] = ()
     simulated: bool = False
+    newest: bool | None = None
     died_of: str | None = None
     last_words: str = ""
 

@@ -6,8 +6,11 @@ from collections.abc import Iterator
 
 from spectune.analysis.break_even import break_even
 from spectune.analysis.diagnosis.case import Action, Case, Cause, Cost
+from spectune.analysis.diagnosis.steps import steps_of
 from spectune.counts import count
 
+_PROFILE = Action("profile a few cycles (POST /start_profile) to tell drafting from host time", Cost.MEASUREMENT)
+_OVERLAP = Action("launch without --disable-overlap-schedule", Cost.FLAG)
 FULL = 0.95
 MUCH_CACHED = 0.5
 FEWEST_PROMPT_TOKENS = 1000
@@ -118,8 +121,13 @@ def unexplained_time(case: Case) -> Iterator[Cause]:
         f"{found.implied_cycle_ms:.1f} ms, the verify alone {case.verify_ms:g} ms: draft and host take "
         f"{found.missing_ms:.1f} ms"
     )
-    action = Action("launch with fewer steps, and with the overlap schedule on", Cost.FLAG)
-    yield Cause("draft_and_host_time", arithmetic.speed_tok_s - case.speed, evidence, (action,), at_most=True)
+    fewer, actions = steps_of(case), [_PROFILE]
+    if case.running.overlap_off and case.running.graphs_possible:
+        actions.append(_OVERLAP)
+    if fewer is not None and fewer.better < fewer.now:
+        actions.append(fewer.action)
+    lost = arithmetic.speed_tok_s - case.speed
+    yield Cause("draft_and_host_time", lost, evidence, tuple(actions), at_most=True)
 
 
 def only_the_first_interval(case: Case) -> Iterator[Cause]:

@@ -12,12 +12,12 @@ from spectune.cli.program import JsonFlag, TorchIndex, engine_app
 @engine_app.command("install")
 def engine_install(
     name: Annotated[
-        str, typer.Argument(help="Which one; cpu-reference is the real SGLang for machines without a GPU.")
+        str, typer.Argument(metavar="NAME", help="cpu-reference: the real SGLang, with tiny models, without a GPU.")
     ],
     torch_index: TorchIndex = None,
     json_output: JsonFlag = False,
 ) -> None:
-    """Install an engine environment; does nothing when it is there."""
+    """Install an engine environment, told how large it is first; does nothing when it is there."""
     from spectune.cli.engines import install
 
     install(name, torch_index=torch_index, as_json=json_output)
@@ -32,8 +32,11 @@ def engine_list(json_output: JsonFlag = False) -> None:
 
 
 @engine_app.command("remove")
-def engine_remove(name: Annotated[str, typer.Argument(help="Which one.")]) -> None:
-    """Remove an engine environment."""
+def engine_remove(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="One of `spectune engine list`.")],
+    json_output: JsonFlag = False,
+) -> None:
+    """Remove an engine environment with everything in it."""
     from spectune.cli.engines import remove
 
-    remove(name)
+    remove(name, as_json=json_output)

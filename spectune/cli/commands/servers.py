@@ -40,8 +40,7 @@ def explain(
 ) -> None:
     """Say what SGLang resolves, rewrites and refuses of a launch command, without launching it.
 
-    Ends with 0 when nothing known speaks against it, 1 when SGLang refuses it, when it dies later, or when not all of
-    it could be read, 2 when it is no launch of SGLang.
+    Exit code 1: SGLang refuses it, it dies later, or not all of it could be read.
     """
     from spectune.cli.explaining import run_explain
 
@@ -58,14 +57,26 @@ def diagnose(
         str | None, typer.Option("--url", metavar="URL", help="A running server, such as http://localhost:30000.")
     ] = None,
     baseline: Annotated[
-        float | None, typer.Option("--baseline", metavar="TOK_S", help="Speed of one request without speculation.")
+        float | None,
+        typer.Option("--baseline", metavar="TOK_S", help="Speed of one request without speculation, in tok/s."),
     ] = None,
     concurrency: Annotated[
         int | None,
-        typer.Option("--concurrency", min=1, help="Running requests the baseline was measured at; 1 unless said."),
+        typer.Option(
+            "--concurrency",
+            metavar="N",
+            min=1,
+            help="Running requests to judge at, those of --baseline; by default 1 with it, else what was seen most.",
+        ),
     ] = None,
     verify_ms: Annotated[
-        float | None, typer.Option("--verify-ms", metavar="MS", help="Time of one verify, to check the cycle against.")
+        float | None,
+        typer.Option(
+            "--verify-ms",
+            metavar="MS",
+            help="Time of one verify, in milliseconds, such as a profile's; what is left of a cycle is "
+            "drafting and host time.",
+        ),
     ] = None,
     probe: Annotated[
         bool, typer.Option("--probe", help="With --url: send 8 short requests, one after the other, and measure them.")
@@ -96,7 +107,7 @@ def doctor(
 ) -> None:
     """Say what this machine is, what is wrong with it, and what to fix first; changes nothing.
 
-    Ends with 0 when a search can run, 1 when it would fail, 2 for a bad search space.
+    Exit code 1: a search would fail.
     """
     from spectune.cli.doctoring import run_doctor
 

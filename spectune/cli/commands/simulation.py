@@ -6,7 +6,12 @@ from typing import Annotated
 
 import typer
 
+from spectune.cli.idle_options import refuse_idle
 from spectune.cli.program import ANOTHERS, JsonFlag, app
+
+FIGURES = ("concurrency", "context_tokens", "prompt_class", "json_output")
+FOR_PREDICT = "is for --predict: add it, or leave this out"
+FOR_SERVING = "is for serving: leave it out, or --predict"
 
 
 @app.command(
@@ -14,6 +19,7 @@ from spectune.cli.program import ANOTHERS, JsonFlag, app
     context_settings=ANOTHERS,
 )
 def simulate(
+    context: typer.Context,
     command: Annotated[
         list[str] | None,
         typer.Argument(metavar="-- ARGV", help="The arguments of `python -m sglang.launch_server`."),
@@ -24,9 +30,16 @@ def simulate(
             "--profile", metavar="NAME|FILE", help="The machine; `spectune profiles` lists the shipped and the default."
         ),
     ] = None,
-    port: Annotated[int | None, typer.Option("--port", min=1, max=65535, help="Instead of the one in ARGV.")] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", metavar="N", min=1, max=65535, help="Port to serve at; by default ARGV's.")
+    ] = None,
     time_scale: Annotated[
-        float, typer.Option("--time-scale", metavar="F", help="0.1 makes everything ten times faster.")
+        float,
+        typer.Option(
+            "--time-scale",
+            metavar="F",
+            help="Seconds of the clock for a second of the machine: 0.1 is ten times as fast.",
+        ),
     ] = 1.0,
     predict: Annotated[
         bool,
@@ -35,18 +48,31 @@ def simulate(
             help="Print what the cost model says, and start nothing; needs --concurrency and --context-tokens.",
         ),
     ] = False,
-    concurrency: Annotated[int | None, typer.Option("--concurrency", min=1, help="Requests in flight.")] = None,
+    concurrency: Annotated[
+        int | None, typer.Option("--concurrency", metavar="N", min=1, help="With --predict: requests in flight.")
+    ] = None,
     context_tokens: Annotated[
-        int | None, typer.Option("--context-tokens", min=0, help="Tokens of each of them so far.")
+        int | None,
+        typer.Option("--context-tokens", metavar="N", min=0, help="With --predict: tokens of each of them so far."),
     ] = None,
     prompt_class: Annotated[
-        str | None, typer.Option("--prompt-class", metavar="C", help="Such as code; builtin:mixed for its mix.")
+        str | None,
+        typer.Option(
+            "--prompt-class",
+            metavar="C",
+            help="With --predict: kind of prompts, such as code, or builtin:mixed; by default none in particular.",
+        ),
     ] = None,
     json_output: JsonFlag = False,
 ) -> None:
-    """Serve, or predict, what a launch of SGLang would do on the machine of a profile. Nothing of it is measured."""
+    """Serve, or predict, what a launch of SGLang would do on the machine of a profile. Nothing of it is measured.
+
+    Exit code 1, with --predict: the launch would fail.
+    """
     from spectune.cli.simulating import print_prediction, run_simulation
 
+    idle, why = (("port", "time_scale"), FOR_SERVING) if predict else (FIGURES, FOR_PREDICT)
+    refuse_idle(context, idle, why)
     if predict:
         code = print_prediction(
             profile, command or [], concurrency=concurrency, context_tokens=context_tokens,

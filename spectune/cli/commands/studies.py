@@ -10,9 +10,13 @@ import typer
 from spectune.cli.program import JsonFlag, StudyArgument, app
 
 
-@app.command()
+@app.command(short_help="List the studies in ./studies.")
 def studies(json_output: JsonFlag = False) -> None:
-    """List the studies in ./studies."""
+    """List the studies in ./studies, one shared by several workers once.
+
+    A terminal that is too narrow shows shorter names and recommendations, then leaves out the engine, then the last
+    launch, then the recommendation; --json and a pipe have everything.
+    """
     from spectune.cli.studies_table import list_studies
 
     raise typer.Exit(list_studies(as_json=json_output))
@@ -22,7 +26,8 @@ def studies(json_output: JsonFlag = False) -> None:
 def report(
     study: StudyArgument,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of reports/STUDY.html.")
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Where to write it; by default reports/STUDY.html."),
     ] = None,
     json_output: JsonFlag = False,
 ) -> None:
@@ -40,12 +45,16 @@ def export(
         typer.Option(
             "--pick",
             metavar="latency|throughput|balanced|TRIAL",
-            help="One launch, instead of all Pareto-optimal ones.",
+            help="One launch, by what it is best at or by number; by default all that none beats in every objective.",
         ),
     ] = None,
     formats: Annotated[
         str,
-        typer.Option("--format", metavar="LIST", help="Of sh, yaml (SGLang's --config), compose and adaptive."),
+        typer.Option(
+            "--format",
+            metavar="LIST",
+            help="Kinds of files, with commas: sh, yaml (SGLang's --config), compose and adaptive.",
+        ),
     ] = "sh,yaml",
     json_output: JsonFlag = False,
 ) -> None:
@@ -61,23 +70,29 @@ def breakeven(
         list[str] | None, typer.Argument(metavar="STUDY", help="Name of a study in ./studies, or its folder.")
     ] = None,
     baseline: Annotated[
-        float | None, typer.Option("--baseline", metavar="TOK_S", help="Speed of one request without speculation.")
+        float | None,
+        typer.Option("--baseline", metavar="TOK_S", help="Speed of one request without speculation, in tok/s."),
     ] = None,
     cycle_ms: Annotated[
-        float | None, typer.Option("--cycle-ms", metavar="MS", help="Time of one draft and verify cycle.")
+        float | None,
+        typer.Option("--cycle-ms", metavar="MS", help="Time of one draft and verify cycle, in milliseconds."),
     ] = None,
     accept: Annotated[
         float | None, typer.Option("--accept", metavar="TOKENS", help="Mean accept length, bonus token included.")
     ] = None,
     steps: Annotated[
-        int | None, typer.Option("--steps", help="Draft steps per cycle; bounds the accept length of a chain.")
+        int | None,
+        typer.Option("--steps", metavar="N", help="Draft steps per cycle; bounds the accept length of a chain."),
     ] = None,
     target: Annotated[
-        list[float] | None, typer.Option("--target", metavar="TOK_S", help="A speed somebody needs; repeatable.")
+        list[float] | None,
+        typer.Option("--target", metavar="TOK_S", help="A speed somebody needs, in tok/s; repeatable."),
     ] = None,
     speed: Annotated[
         float | None,
-        typer.Option("--speed", metavar="TOK_S", help="One request's speed as it was seen, to check the rest against."),
+        typer.Option(
+            "--speed", metavar="TOK_S", help="One request's speed as it was seen, in tok/s, to check the rest against."
+        ),
     ] = None,
     candidate: Annotated[
         str | None,
@@ -108,8 +123,9 @@ def breakeven(
 ) -> None:
     """Say whether speculation pays, why not more, and what would make it pay.
 
-    With STUDY from its launches; without one from --baseline, --cycle-ms and --accept. Ends with 1 when the study has
-    nothing that can be compared.
+    With STUDY from its launches; without one from --baseline, --cycle-ms and --accept.
+
+    Exit code 1: the study has nothing that can be compared.
     """
     from spectune.cli.breaking_even import Asked, Given, run_break_even
     from spectune.cli.drafter_points import split_words
@@ -143,8 +159,8 @@ def check(
 ) -> None:
     """Launch an exported file and the study's best baseline in turns, twice each, and compare with the records.
 
-    Ends with 0 when it still holds, 1 when the machine or the launch changed, acceptance is below break-even, or a
-    launch failed. The study is not changed.
+    Exit code 1: the machine or the launch changed, acceptance is below break-even, or a launch failed. The study is not
+    changed.
     """
     from spectune.cli.checking import check_file
 
@@ -155,7 +171,8 @@ def check(
 def calibrate(
     study: StudyArgument,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of STUDY-profile.yaml here.")
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Where to write it; by default STUDY-profile.yaml here."),
     ] = None,
     json_output: JsonFlag = False,
 ) -> None:

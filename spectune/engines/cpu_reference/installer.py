@@ -58,6 +58,7 @@ def install(
     torch_index: str | None = None,
     progress: ProgressCallback | None = None,
     *,
+    plan: InstallPlan | None = None,
     recipe: Recipe | None = None,
 ) -> Runtime:
     """Install a runtime, or go on with an interrupted installation; at once if it is there.
@@ -66,6 +67,7 @@ def install(
         runtime: Its name.
         torch_index: Package index to take torch from instead of pip's configured one.
         progress: Told about every step, also when another installation is waited for; nothing is printed.
+        plan: What `estimate_cost` said, where it was asked before; otherwise pip is asked for it here.
         recipe: What to install instead of the runtime of that name.
 
     Raises:
@@ -80,7 +82,7 @@ def install(
     with _exclusively(layout, progress or _ignore):
         found = find_recipe(recipe)  # another process may have finished it meanwhile
         if found is None:
-            _Installation(layout, recipe, torch_index, progress or _ignore).run()
+            _Installation(layout, recipe, torch_index, progress or _ignore).run(plan)
             found = find_recipe(recipe)
     assert found is not None, "an installation that ran to its end can be found"
     return found
@@ -123,13 +125,14 @@ class _Installation:
         self._progress = progress
         self._share = 0.0
 
-    def run(self) -> None:
+    def run(self, plan: InstallPlan | None) -> None:
         """All steps, in order."""
         layout, recipe = self._layout, self._recipe
         self._report("creating the environment", 0.0)
         ensure_environment(layout, recipe)
-        self._report("looking for torch", _ENDS["environment"])
-        plan = make_plan(layout, recipe, self._torch_index)
+        if plan is None:
+            self._report("looking for torch", _ENDS["environment"])
+            plan = make_plan(layout, recipe, self._torch_index)
         # A CUDA build does not import without its libraries, whose list only pip's resolver knows.
         dependencies = ["-c", str(recipe.lock)] if plan.torch_build == "cuda" else ["--no-deps"]
         index = index_arguments(self._torch_index)

@@ -15,9 +15,8 @@ from spectune import files
 from spectune.errors import SpectuneError
 from spectune.machine import here
 from spectune.search.folder import StudyFolder
+from spectune.search.studies import WORKER_FILE, shared_study, worker_of
 
-WORKER_FILE = "worker.json"
-"""Says of a study folder that it is a worker's copy of a shared study."""
 SCHEMA = 1
 _PLACE = re.compile(r"[A-Za-z0-9._:,-]{1,100}")
 MOST_WORKERS = 100  # that share a folder of studies
@@ -35,6 +34,7 @@ class Worker:
             a worker that starts again knows what it left behind.
         place: Where its launches are made.
         fresh: Whether the folder was made for it.
+        launches: Whether it makes launches; otherwise it follows the workers that it has started.
     """
 
     study: str
@@ -43,14 +43,16 @@ class Worker:
     name: str
     place: str
     fresh: bool = False
+    launches: bool = True
 
     @classmethod
-    def of(cls, study: str, place: str = "") -> Worker:
+    def of(cls, study: str, place: str = "", *, launches: bool = True) -> Worker:
         """Take the study's folder here; the next one where another worker of the study has it.
 
         Args:
             study: Name of the shared study.
             place: Where its launches are made; by default this machine, by its name.
+            launches: Whether it makes any.
 
         Raises:
             SpectuneError: No folder can be written, or the place cannot be shown as it is.
@@ -59,17 +61,20 @@ class Worker:
             raise SpectuneError(f"a place is made of at most 100 letters, digits and .-_:, but got {place!r}")
         for number in range(1, MOST_WORKERS + 1):
             folder = StudyFolder.named(study if number == 1 else f"{study}.worker{number}")
-            if number > 1 and folder.exists() and shared_study(folder) != study:
+            if number > 1 and folder.exists() and shared_study(folder.root) != study:
                 continue
             fresh = not folder.root.exists()
             lock = folder.try_lock()
             if lock is not None:
-                return cls(study, folder, lock, _name(folder, study), place or here(), fresh)
+                return cls(study, folder, lock, _name(folder, study), place or here(), fresh, launches)
         raise SpectuneError(f"{MOST_WORKERS} workers of the study {study} run here; start more in another folder")
 
     def keep(self) -> None:
         """Write down in the folder whose it is: from now on nobody goes on with it alone."""
-        content = {"schema": SCHEMA, "study": self.study, "host": platform.node(), "worker": self.name}
+        content = {
+            "schema": SCHEMA, "study": self.study, "host": platform.node(), "worker": self.name,
+            "launches": self.launches,
+        }  # fmt: skip
         files.write_json(self.folder.root / WORKER_FILE, content)
 
     def leave(self) -> None:
@@ -81,22 +86,13 @@ class Worker:
         self.lock.release()
 
 
-def shared_study(folder: StudyFolder) -> str | None:
-    """Return the shared study that a folder is a copy of; None where it is none."""
-    try:
-        content = files.read_json(folder.root / WORKER_FILE)
-        return str(content["study"])
-    except (SpectuneError, KeyError, TypeError):
-        return None
-
-
 def refuse_shared(folder: StudyFolder) -> None:
     """Make sure that a study is not gone on with alone while others share it.
 
     Raises:
         SpectuneError: It is a copy of a shared one.
     """
-    study = shared_study(folder)
+    study = shared_study(folder.root)
     if study is not None:
         raise SpectuneError(
             f"{folder.root} is a copy of the shared study {study}: go on with --storage URL, or, if the database is "
@@ -106,11 +102,9 @@ def refuse_shared(folder: StudyFolder) -> None:
 
 def _name(folder: StudyFolder, study: str) -> str:
     """Return the worker's name; a folder that was copied from another machine gets a new one."""
-    host = platform.node()
-    try:
-        content = files.read_json(folder.root / WORKER_FILE)
-        if content["host"] == host and content["study"] == study and _PLACE.fullmatch(content["worker"]):
-            return str(content["worker"])
-    except (SpectuneError, KeyError, TypeError):
-        pass
+    host, kept = platform.node(), worker_of(folder.root)
+    name = kept.get("worker")
+    known = isinstance(name, str) and _PLACE.fullmatch(name) is not None
+    if known and (kept.get("host"), kept.get("study")) == (host, study):
+        return str(name)
     return f"{host}-{secrets.token_hex(4)}"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from guided_world import engine, launch, search, space
 
-from spectune.cli.live import left_words
+from spectune.cli.progress_words import left_words
 from spectune.search.proposals import Proposer
 from spectune.search.prospect import Progress, Prospect, progress, prospect
 from spectune.search.records import TrialRecord
@@ -68,7 +68,10 @@ def test_time_bounds_the_launches(budget: dict[str, float]) -> None:
 def test_progress_is_one_line_with_the_time_left() -> None:
     cost = Prospect(launches=18, most=40, hours=3.4, gpu_hours=27.2, pays=0.93, rests_on="")
     at = Progress(done=7, planned=18, spent_s=4800.0, left_s=6600.0, expected=cost)
-    words = "7 of about 18 launches done, about 1 h 50 min left, 27 GPU-hours in all, speculation pays: 93%"
+    words = (
+        "7 of about 18 launches done (40 at most), about 1 h 50 min left, about 27 GPU-hours in all, "
+        "speculation pays: 93%"
+    )
     assert left_words(at, 0.0) == words
     assert "GPU-hours" not in left_words(replace(at, expected=replace(cost, virtual=True)), 0.0)
     assert "27 GPU-hours of the simulated machine, in virtual time" in replace(cost, virtual=True).words

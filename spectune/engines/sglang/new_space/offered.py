@@ -9,10 +9,12 @@ from pathlib import Path
 
 from spectune.engines.sglang.model_folder import ModelReader
 from spectune.engines.sglang.preflight import Checkpoint, preflight
+from spectune.engines.sglang.preflight.algorithm import OWN_COPY
 from spectune.engines.sglang.preflight.architectures import Kind, kind_as_drafter
 from spectune.engines.sglang.preflight.context import TOO_SHORT
 from spectune.engines.sglang.rules.judging import Finding
 from spectune.engines.sglang.rules.names import CONTEXT, DRAFT_MODEL
+from spectune.engines.sglang.versions.history import newest_known
 from spectune.errors import SpectuneError
 from spectune.printable import printable
 
@@ -42,7 +44,7 @@ class OfferedDrafter:
     @property
     def refused(self) -> Finding | None:
         """Why it is not worth a launch; None when nothing speaks against it."""
-        return next((one for one in self.findings if one.severity == "fatal"), None)
+        return next((one for one in self.findings if one.severity == "fatal" or one.rule == OWN_COPY), None)
 
     @property
     def reach(self) -> int | None:
@@ -84,7 +86,7 @@ def offer(
     if kind is None:
         raise SpectuneError(
             f"--drafter {printable(name, 200)}: SGLang {version} has no model class {draft.architecture}; "
-            "take another drafter, or a newer SGLang"
+            f"take another drafter{'' if newest_known(version) else ', or a newer SGLang'}"
         )
     algorithm = DRAFTS_WITH[kind]
     if kind == "block" and "DSpark" in draft.architecture:

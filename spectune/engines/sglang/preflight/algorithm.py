@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from spectune.engines.sglang.preflight.check import Check
+from spectune.engines.sglang.preflight.origin import DRAFT_QUANTIZATION
 from spectune.engines.sglang.preflight.pair import FUSION, HEADS, Pair
 from spectune.engines.sglang.rules.algorithm import GEMMA4_DRAFTS
 from spectune.engines.sglang.rules.names import BLOCK_ALGORITHMS
 from spectune.engines.sglang.rules.rule import LAUNCHED, READ
+from spectune.engines.sglang.versions.history import newest_known
 
+OWN_COPY = "target-drafts-for-itself"
 FUSED = frozenset({"EAGLE", "EAGLE3"})
 # Names that MTP layers have in checkpoints, beside layers numbered behind the last one.
 MTP_NAMES = ("mtp.", "model.mtp", "mtp_", "nextn", "eh_proj")
@@ -112,6 +115,22 @@ def _shares(pair: Pair) -> str | None:
     )
 
 
+def _own_copy(pair: Pair) -> str | None:
+    """Look for a target that is to draft for itself as a whole; its layers stored with fewer bits would be faster."""
+    whole = pair.own and pair.kind == "whole" and pair.algorithm == "STANDALONE"
+    if not whole or pair.arguments.get(DRAFT_QUANTIZATION) is not None:
+        return None
+    return (
+        f"the drafter {pair.draft.name} is the target itself: each of its drafts takes as long as a token "
+        "without speculation, and the verify comes on top: S drafts and a verify give S + 1 tokens at most"
+    )
+
+
+def _asking_nothing(pair: Pair) -> str:
+    others = "NGRAM or STANDALONE, which ask nothing of the target"
+    return others if newest_known(pair.version) else f"a newer SGLang, or {others}"
+
+
 # fmt: off
 ALGORITHM_CHECKS = (
     Check("eagle3-drafter-under-eagle", "fatal", _eagle3_under_eagle, "models/llama_eagle3.py:238", LAUNCHED,
@@ -131,12 +150,15 @@ ALGORITHM_CHECKS = (
     Check("block-drafter", "fatal", _block_drafter, "model_runner_components/spec_aux_hidden_state.py:207", READ,
           advice="DFLASH and DSPARK for block drafters, EAGLE3 or EAGLE for EAGLE heads"),
     Check("drafter-architecture-unknown", "warning", _unknown, "models/registry.py:90", READ,
-          advice="unless a plugin brings it, compare with the drafter's description or take a newer SGLang"),
+          advice=lambda p: "unless a plugin brings it, compare with the drafter's description"
+                           + ("" if newest_known(p.version) else " or take a newer SGLang")),
     Check("no-mtp-layers", "fatal", _no_mtp_layers, "configs/model_config.py:1032", READ,
           advice="take a checkpoint that keeps the MTP layer, or another drafter"),
+    Check(OWN_COPY, "warning", _own_copy, "speculative/standalone_worker_v2.py:131", READ,
+          advice="name a smaller model of the same vocabulary, or take NGRAM, which needs no drafter"),
     Check("target-does-not-capture", "fatal", _captures, "model_runner_components/attention_backend_setup.py:57", READ,
-          advice="a newer SGLang, or NGRAM or STANDALONE, which ask nothing of the target"),
+          advice=_asking_nothing),
     Check("target-does-not-share", "fatal", _shares, "speculative/pp_draft_embedding.py:95", READ,
-          advice="a newer SGLang, or NGRAM or STANDALONE, which ask nothing of the target"),
+          advice=_asking_nothing),
 )
 # fmt: on

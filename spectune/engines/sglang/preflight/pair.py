@@ -56,8 +56,8 @@ class Pair:
     @property
     def own(self) -> bool:
         """Whether the target drafts for itself."""
-        same = self.draft.folder is not None and self.draft.folder == self.target.folder
-        return same or self.draft.name == self.target.name
+        folders = [one.folder and one.folder.resolve() for one in (self.draft, self.target)]
+        return (folders[0] is not None and folders[0] == folders[1]) or self.draft.name == self.target.name
 
     @property
     def head(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -96,6 +96,23 @@ def history() -> Mapping[str, NameHistory]:
         name: NameHistory(name, first, last or None, older or None, condition, source)
         for name, first, last, older, condition, source in rows[1:]
     }
+
+
+def newest_known(version: str) -> bool:
+    """Whether no version that spectune knows is newer, so that there is none to advise."""
+    return not older_than(version, SHIPPED_VERSION)
+
+
+def is_newest_by(arguments: Iterable[str]) -> bool | None:
+    """Return whether a server's arguments are those of the newest version; None where they are of no one's alone.
+
+    Args:
+        arguments: Names as its log has them; a log may be cut, so that a name which is missing says nothing.
+    """
+    known = [history()[name] for name in (one.replace("_", "-") for one in arguments) if name in history()]
+    if any(newest_known(one.first) for one in known):
+        return True
+    return False if any(one.last is not None for one in known) else None
 
 
 def lacking(name: str, version: str) -> str:
