@@ -102,6 +102,60 @@ def test_no_drafter_makes_two_steps_pay_at_a_long_cycle() -> None:
     assert all(action.cost is Cost.FLAG for action in cause.actions)
 
 
+CHAIN = "--speculative-num-steps"
+
+
+@pytest.mark.parametrize(
+    ("steps", "length", "baseline", "verify_ms", "advised"),
+    [
+        (5, 1.9, 82.0, None, 3),  # the last positions accept next to nothing
+        (5, 1.9, 82.0, 30.0, 3),  # whatever a step costs
+        (2, 2.8, 82.0, None, 3),  # nearly all is accepted, and 3 at most do not pay
+        (2, 2.0, 82.0, None, None),  # neither
+        (3, 3.6, 200.0, 45.0, 4),  # drafting is cheap
+        (3, 3.6, 200.0, 10.0, None),  # it may be dear, or the host slow
+        (1, 1.3, 82.0, 10.0, None),
+    ],
+)
+def test_steps_are_advised_in_one_direction(
+    steps: int, length: float, baseline: float, verify_ms: float | None, advised: int | None
+) -> None:
+    """At a cycle of 50 ms, whichever causes are found."""
+    server = field_case(num_steps=steps, num_draft_tokens=steps + 1, loads=(load(length=length, speed=20 * length),))
+    found = diagnose(server, baseline_tok_s=baseline, verify_ms=verify_ms)
+    told = {action.words for action in found.actions if "steps" in action.words}
+    wanted = {f"launch with {CHAIN} {advised} --speculative-num-draft-tokens {advised + 1}"} if advised else set()
+    assert told == wanted
+    assert ("too_many_steps" in names(found)) == (advised is not None and advised < steps)
+
+
+def test_no_step_is_added_where_memory_is_short() -> None:
+    server = field_case(max_running=8, asked_running=48, loads=(load(length=2.8, speed=56.0),))
+    found = diagnose(server, baseline_tok_s=82.0)
+    assert "fewer_than_asked" in names(found)
+    assert not any(CHAIN in action.words for action in found.actions)
+
+
+def test_where_no_drafter_can_pay_it_is_said_how_short_the_cycle_would_have_to_be() -> None:
+    found = diagnose(field_case(loads=(load(speed=40.0),)), baseline_tok_s=82.0)
+    assert "shorten the cycle to less than 36.6 ms, for it to pay at all" in [one.words for one in found.actions]
+
+
+@pytest.mark.parametrize(("off", "graphs", "advised"), [(True, True, True), (True, False, False), (False, True, False)])
+def test_overlap_is_advised_where_it_is_off_and_there_is_any(off: bool, graphs: bool, advised: bool) -> None:
+    server = field_case(overlap_off=off, graphs_possible=graphs)
+    words = [action.words for action in diagnose(server, verify_ms=20.0).actions]
+    assert ("launch without --disable-overlap-schedule" in words) == advised
+
+
+@pytest.mark.parametrize(("newest", "words"), [(True, None), (False, "a newer SGLang"), (None, "if this one is older")])
+def test_no_newer_version_is_advised_on_the_newest(newest: bool | None, words: str | None) -> None:
+    found = diagnose(field_case(loads=(load(graph=0.0),), newest=newest))
+    restarts = [action.words for action in found.actions if action.cost is Cost.RESTART]
+    assert len(restarts) == (words is not None)
+    assert all(str(words) in one for one in restarts)
+
+
 def test_nothing_accepted_names_the_causes_in_order() -> None:
     """sglang#21272: an EAGLE-3 drafter under EAGLE: accept length exactly 1.0, slower than no speculation."""
     unknown = diagnose(field_case(algorithm="EAGLE", loads=(load(length=1.0, speed=50.0),)), baseline_tok_s=82.0)
@@ -301,6 +355,7 @@ def test_whatever_is_known_is_judged_in_order(
     server: Running, baseline: float | None, concurrency: int | None, verify_ms: float | None
 ) -> None:
     found = diagnose(server, baseline_tok_s=baseline, concurrency=concurrency, verify_ms=verify_ms)
+    assert len({action.words for action in found.actions if CHAIN in action.words}) <= 1
     prices = [-1.0 if cause.lost_tok_s is None else cause.lost_tok_s for cause in found.causes]
     assert prices == sorted(prices, reverse=True)
     assert all(price == -1.0 or price > 0.0 for price in prices)

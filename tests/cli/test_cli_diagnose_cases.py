@@ -47,6 +47,35 @@ def test_eagle3_drafter_under_eagle_on_the_real_engine() -> None:
     assert only(found) == ("wrong_algorithm", "launch with --speculative-algorithm EAGLE3")
 
 
+@pytest.mark.parametrize(
+    ("known", "newest"),
+    [
+        ({"enable_return_aux_hidden_states": False}, True),
+        ({"cuda_graph_max_bs": 160}, False),
+        ({}, None),  # a log that was cut may be of any version
+    ],
+)
+def test_the_version_is_known_by_arguments_that_only_some_have(known: dict[str, Any], newest: bool | None) -> None:
+    log = sg.server(*steady(60.0, accept=2.0, graph=False), captured=[1, 8], **known, **sg.speculation())
+    facts = list(starts(io.BytesIO(log.encode())))[-1]
+    assert known_from_log(facts).newest is newest
+    advised = [action.words for action in diagnosed(log).actions if "restart with" in action.words]
+    assert len(advised) == (newest is not True)
+
+
+@pytest.mark.parametrize("log", ["sglang-0.5.23-cpu-eagle3.log", "sglang-0.5.23-cpu-wrong-algorithm.log"])
+def test_a_log_of_the_newest_version_is_known_as_one(log: str) -> None:
+    facts = list(starts(io.BytesIO((LOGS / log).read_bytes())))[-1]
+    assert known_from_log(facts).newest is True
+
+
+@pytest.mark.parametrize(
+    ("version", "newest"), [("0.5.23", True), ("0.5.23.post1", True), ("0.5.9", False), (None, None)]
+)
+def test_a_server_tells_its_version(version: str | None, newest: bool | None) -> None:
+    assert known_from_answers(ServerAnswers({"version": version}), None).newest is newest
+
+
 def test_graphs_captured_to_two_requests_of_twenty() -> None:
     """sglang#5274: --cuda-graph-max-bs 2 and 20 parallel requests; an older version's flag is named."""
     log = sg.server(

@@ -69,6 +69,22 @@ def test_a_drafter_that_cannot_work_is_left_out_with_its_reason(tmp_path: Path) 
     assert not (tmp_path / "none.yaml").exists()
 
 
+@pytest.mark.parametrize("link", [False, True])
+def test_the_target_is_no_drafter_of_its_own(tmp_path: Path, link: bool) -> None:
+    itself = tmp_path / "again" if link else Path(TARGET)
+    if link:
+        itself.symlink_to(TARGET)
+    alone = init("--model", TARGET, "--drafter", str(itself), cwd=tmp_path)
+    assert alone.returncode == 2
+    assert f"the drafter {itself} is the target itself" in alone.stderr
+    assert "name a smaller model of the same vocabulary, or take NGRAM" in alone.stderr
+    assert not (tmp_path / "target.yaml").exists()
+    beside = init("--model", TARGET, "--drafter", str(itself), "--drafter", STRONG, cwd=tmp_path)
+    assert beside.returncode == 0, beside.stderr
+    assert f"left out: the drafter {itself} is the target itself" in beside.stdout
+    assert load_checked_space(str(tmp_path / "target.yaml")).parameters[DRAFTER].values == (STRONG,)
+
+
 def test_without_a_drafter_the_models_own_layers_or_its_own_words(tmp_path: Path) -> None:
     done = init("--model", model(tmp_path / "mtp", MTP), "--gpu", "b200", "--gpus", "6", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -63,8 +63,11 @@ def below_break_even(case: Case) -> Iterator[Cause]:
         f"{needed:.2f}"
     )
     steps, actions = steps_of(case), [_NO_SPECULATION]
-    if steps is not None and steps.more is not None:
-        evidence += f"; {steps.more}"
+    if steps is not None and steps.better > steps.now:
+        evidence += (
+            f"; every position accepts {steps.each:.0%} if all accept alike, so {steps.better} steps would give "
+            f"{steps.would_give:.2f}"
+        )
         actions.append(steps.action)
     if bound is not None and needed >= bound:
         evidence += f"; this launch reaches {bound} at most: no drafter makes it pay at this cycle"

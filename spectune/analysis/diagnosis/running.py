@@ -148,6 +148,12 @@ class Running:
     last_words: str = ""
 
     @property
+    def short_of_memory(self) -> bool:
+        """Whether it died for want of memory, or runs fewer requests than it was asked to for want of it."""
+        most, asked = self.max_running, self.asked_running
+        return self.died_of == "memory" or (most is not None and asked is not None and most < asked)
+
+    @property
     def stepwise(self) -> bool:
         """Whether S draft steps, one after the other, accept S + 1 tokens at most."""
         return self.algorithm in STEPWISE and self.num_steps is not None

@@ -24,13 +24,11 @@ class Steps:
         now: Steps of the launch.
         better: Steps they speak for; as many as now where they speak for no others.
         each: Chance that a position is accepted if the one before it was.
-        step_ms: What a step takes at most, of drafting and host time; None where no verify's time is known.
     """
 
     now: int
     better: int
     each: float
-    step_ms: float | None
 
     @property
     def action(self) -> Action:
@@ -39,57 +37,46 @@ class Steps:
         return Action(words, Cost.FLAG)
 
     @property
-    def more(self) -> str | None:
-        """Why a longer chain is worth a try; None where it is not."""
-        if self.better <= self.now:
-            return None
-        return (
-            f"every position accepts {self.each:.0%} if all accept alike, so {self.better} steps would give "
-            f"{constant_acceptance_length(self.each, self.better):.2f}"
-        )
+    def would_give(self) -> float:
+        """Accept length of that launch."""
+        return constant_acceptance_length(self.each, self.better)
 
 
 def steps_of(case: Case) -> Steps | None:
     """Return how many steps the figures speak for; None where they say nothing, or the launch drafts no chain.
 
-    With a verify's time, what is left of the cycle is taken to be the steps', and the fastest chain is looked for, one
-    step longer than now at most. Without it the last position decides: one that accepts hardly ever is too many, one
-    behind it that would accept often is one too few.
+    A last position that hardly ever accepts is one too many, whatever it costs. One more pays if it gives a larger
+    share of the tokens than it takes of the cycle: where a verify's time is known, all the rest is taken to be the
+    steps', so that drafting is never thought too cheap; elsewhere it has to be accepted often. Where memory is short,
+    fewer draft tokens are the way out, and none are added.
     """
     running, length, now = case.running, case.accept_length, case.running.num_steps or 0
     if length is None or not running.stepwise or running.tree or now < 1 or not NOTHING_ACCEPTED < length <= now + 1:
         return None
-    each, cycle_ms = _acceptance(length, now), None if case.load is None else case.load.cycle_ms
-    if case.verify_ms is not None and cycle_ms is not None and cycle_ms > case.verify_ms:
-        step_ms = (cycle_ms - case.verify_ms) / now
-        return Steps(now, _fastest(each, now, case.verify_ms, step_ms), each, step_ms)
+    each = _acceptance(length, now)
     if each**now < IDLE_TAIL:
         useful = [steps for steps in range(1, now + 1) if each**steps >= IDLE_TAIL]
-        return Steps(now, max(useful, default=1), each, None)
-    return Steps(now, now + (each ** (now + 1) >= BUSY_TAIL), each, None)
+        return Steps(now, max(useful, default=1), each)
+    if running.short_of_memory:
+        return Steps(now, now, each)
+    gain, cycle_ms = each ** (now + 1), None if case.load is None else case.load.cycle_ms
+    if case.verify_ms is None or cycle_ms is None:
+        return Steps(now, now + (gain >= BUSY_TAIL), each)
+    step_ms = max(0.0, cycle_ms - case.verify_ms) / now
+    return Steps(now, now + (gain / length > step_ms / cycle_ms), each)
 
 
 def too_many_steps(case: Case) -> Iterator[Cause]:
-    """Draft positions at the end of a chain that accept next to nothing, or less than their time costs."""
+    """Draft positions at the end of a chain that accept next to nothing."""
     steps = steps_of(case)
     if steps is None or steps.better >= steps.now:
         return
-    takes = "" if steps.step_ms is None else f", for {steps.step_ms:.1f} ms of drafting and host time at most"
     evidence = (
-        f"{steps.now} step{'' if steps.now == 1 else 's'} for an accept length of {case.accept_length:.2f}: if every "
-        f"position accepts alike, step {steps.now} is accepted in {steps.each**steps.now:.1%} of the cycles{takes}, "
-        f"and {steps.better} of them give {constant_acceptance_length(steps.each, steps.better):.2f}"
+        f"{steps.now} steps for an accept length of {case.accept_length:.2f}: if every position accepts alike, step "
+        f"{steps.now} is accepted in {steps.each**steps.now:.1%} of the cycles, and {steps.better} of them give "
+        f"{steps.would_give:.2f}"
     )
     yield Cause("too_many_steps", None, evidence, (steps.action,))
-
-
-def _fastest(each: float, now: int, verify_ms: float, step_ms: float) -> int:
-    """Return the steps of the fastest chain."""
-
-    def speed(steps: int) -> float:
-        return constant_acceptance_length(each, steps) / (verify_ms + steps * step_ms)
-
-    return max(range(1, now + 2), key=speed)
 
 
 def _acceptance(length: float, steps: int) -> float:

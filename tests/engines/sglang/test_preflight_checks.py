@@ -58,6 +58,11 @@ def launch(
     }
 
 
+def itself(folder: Path) -> dict[str, Any]:
+    target = made.write(folder / "target", made.TARGET, made.whole_tensors())
+    return {"target": target, "draft": target, "algorithm": "STANDALONE"}
+
+
 def eagle_config(ids: Any) -> dict[str, Any]:
     return {"eagle_config": {"eagle_aux_hidden_state_layer_ids": ids}}
 
@@ -72,6 +77,7 @@ case("head-under-standalone")(lambda f: launch(f, "STANDALONE", draft={"architec
 case("drafter-misdeclared")(lambda f: launch(f, draft={"architectures": ["LlamaForCausalLM"]}))
 case("whole-model-under-eagle")(lambda f: launch(f, "EAGLE3", kind="STANDALONE"))
 case("whole-model-under-eagle")(lambda f: launch(f, "EAGLE", kind="STANDALONE"))
+case("target-drafts-for-itself")(itself)
 case("block-drafter")(lambda f: launch(f, "DFLASH", kind="EAGLE3"))
 case("block-drafter")(lambda f: launch(f, "EAGLE3", draft={"architectures": ["DFlashDraftModel"]}))
 case("drafter-architecture-unknown")(lambda f: launch(f, draft={"architectures": ["OurOwnEagle3"]}))
@@ -247,6 +253,18 @@ def test_a_tokenizer_of_another_form_is_passed_over(tmp_path: Path, text: str) -
     found = launch(tmp_path, "STANDALONE")
     (found["draft"] / "tokenizer.json").write_text(text)
     assert judged(**found) == []
+
+
+def test_a_target_stored_with_fewer_bits_may_draft_for_itself(tmp_path: Path) -> None:
+    asked = {**itself(tmp_path), "arguments": {"speculative-draft-model-quantization": "fp8"}}
+    assert "target-drafts-for-itself" not in judged(**asked)
+
+
+@pytest.mark.parametrize(("version", "advised"), [("0.5.12", True), ("0.5.23", False)])
+def test_a_newer_version_is_advised_where_there_is_one(tmp_path: Path, version: str, advised: bool) -> None:
+    found = judged(**launch(tmp_path, draft={"architectures": ["Unheard"]}, version=version))
+    advice = {one.rule: one.advice for one in found}["drafter-architecture-unknown"]
+    assert ("newer SGLang" in advice) == advised
 
 
 def test_a_bundled_drafter_is_the_target_itself(tmp_path: Path) -> None:
