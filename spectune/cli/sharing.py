@@ -60,7 +60,7 @@ def search_shared(
     if found is not None:
         refuse_other_space(found, name, space)
     engine = ready_engine(space, torch_index=torch_index, hint=what_works(asked.source), has_begun=found is not None)
-    with _working(name, shared.place, launches=crew is None) as worker:
+    with _working(name, shared.place) as worker:
         comer = Comer(worker.folder, space, engine, asked.sampler, lender, launches=crew is None or crew.here)
         told = comer.begin(meeting, shared.takeover_s) if found is None else comer.join(meeting, found)
         found = found or meeting.require()
@@ -118,8 +118,8 @@ def _nothing_to_do(study: str, ended: Ended, *, as_json: bool) -> int:
 
 
 @contextlib.contextmanager
-def _working(study: str, place: str, *, launches: bool = True) -> Iterator[Worker]:
-    worker = Worker.of(study, place, launches=launches)
+def _working(study: str, place: str) -> Iterator[Worker]:
+    worker = Worker.of(study, place)
     try:
         yield worker
     finally:

@@ -8,6 +8,7 @@ from spectune.errors import SpectuneError
 
 RESULT = "result.json"
 BEGUN = "candidate.json"
+SCRIPT = "launch.sh"  # never copied: who has it made the launch
 
 
 def launch_files(trials: Path, name: str) -> list[Path]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from spectune import files
 from spectune.errors import SpectuneError
 from spectune.machine import users_of
+from spectune.search.launch_files import SCRIPT
 
 STUDIES = Path("studies")
 LOCK = ".lock"  # in its folder, held as long as a search runs the study
@@ -24,7 +25,7 @@ class StudyHere:
 
     Attributes:
         folders: Its folder; of a shared study every worker's that works here, the one of the study's own name first.
-        workers: How many of them make launches; None where the study is not shared.
+        workers: How many of them have made launches; None where the study is not shared.
     """
 
     folders: tuple[Path, ...]
@@ -62,7 +63,7 @@ def all_studies() -> list[StudyHere]:
             shared.setdefault(study, []).append(folder)
     for study, folders in shared.items():
         folders.sort(key=lambda folder: folder.name != study)
-        found.append(StudyHere(tuple(folders), sum(map(_launches, folders))))
+        found.append(StudyHere(tuple(folders), sum(map(_made_launches, folders))))
     return sorted(found, key=lambda study: study.name)
 
 
@@ -90,6 +91,6 @@ def worker_of(folder: Path) -> dict[str, object]:
     return content if isinstance(content, dict) else {}
 
 
-def _launches(folder: Path) -> bool:
-    """Whether its worker makes launches, and does not only follow those of the workers that it has started."""
-    return worker_of(folder).get("launches") is not False
+def _made_launches(folder: Path) -> bool:
+    """Whether its worker has made launches, and has not only copied those of others."""
+    return any(folder.glob(f"trials/*/{SCRIPT}"))

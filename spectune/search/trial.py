@@ -21,6 +21,7 @@ from spectune.search.canary import Canaries
 from spectune.search.dominated import Dominated
 from spectune.search.feed import PromptFeed
 from spectune.search.folder import StudyFolder
+from spectune.search.launch_files import SCRIPT
 from spectune.search.launch_script import launch_script
 from spectune.search.launched import Launched, ServedLaunch, TrialFailed
 from spectune.search.level_measuring import Levels
@@ -225,7 +226,7 @@ class Trial:
     def _write_launch(self, command: LaunchCommand, address: Address) -> None:
         self._secrets = secret_values([command]) | secret_variables(os.environ)
         script = launch_script(command, self._engine, address.api_key)
-        self._keep("launch.sh", lambda: blotted(script, self._secrets), executable=True)
+        self._keep(SCRIPT, lambda: blotted(script, self._secrets), executable=True)
 
     def _keep(self, name: str, content: Callable[[], str | bytes], *, executable: bool = False) -> None:
         if self._folder is not None:

@@ -215,6 +215,22 @@ def test_wrong_usage(arguments: tuple[str, ...], tmp_path: Path) -> None:
     assert done.stderr.strip()
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("search", "quickstart", "--trials", "0"), "'--trials': it must be a whole number of at least 1, but got '0'"),
+        (("search", "quickstart", "--trials", "2.5"), "it must be a whole number of at least 1, but got '2.5'"),
+        (("simulate", "--port", "70000"), "it must be a whole number from 1 to 65535, but got '70000'"),
+        (("breakeven", "--steps", "many"), "it must be a whole number, but got 'many'"),
+        (("breakeven", "--baseline", "82tok"), "it must be a number, such as 82 or 30.5, but got '82tok'"),
+    ],
+)
+def test_a_number_that_is_none_is_told_with_its_value_and_the_rule(words: tuple[str, ...], said: str) -> None:
+    done = spectune(*words)
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
 def test_no_studies_yet_is_no_error(tmp_path: Path) -> None:
     assert spectune("studies", cwd=tmp_path).returncode == 0
     assert json.loads(spectune("studies", "--json", cwd=tmp_path).stdout) == []

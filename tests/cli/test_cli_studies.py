@@ -46,21 +46,23 @@ def test_no_studies_say_how_one_begins(tmp_path: Path) -> None:
     assert "`spectune search quickstart` begins one" in spectune("studies", cwd=tmp_path).stdout
 
 
-def copy_of(studies: Path, name: str, finished: bool, made: int, **worker: object) -> None:
+def copy_of(studies: Path, name: str, finished: bool, made: int, *, own: bool = True) -> None:
     (studies / name).mkdir(parents=True)
     (studies / name / "space.yaml").write_text("schema: 1\n")
-    (studies / name / "worker.json").write_text(json.dumps({"schema": 1, "study": "loc", **worker}))
+    (studies / name / "worker.json").write_text(json.dumps({"schema": 1, "study": "loc"}))
     (studies / name / "summary.json").write_text(json.dumps({"finished": finished, "verdict": "tie"}))
     for trial in range(made):
         folder = studies / name / "trials" / f"{trial:04d}"
         folder.mkdir(parents=True)
         (folder / "result.json").write_text("{}")
+        if own:
+            (folder / "launch.sh").touch()
 
 
 def test_a_shared_study_is_one_line_with_its_workers(tmp_path: Path) -> None:
     studies = tmp_path / "studies"
-    copy_of(studies, "loc", True, 6, launches=False)
-    copy_of(studies, "loc.worker2", True, 6, launches=True)
+    copy_of(studies, "loc", True, 6, own=False)
+    copy_of(studies, "loc.worker2", True, 6)
     copy_of(studies, "loc.worker3", False, 5)
     (line,) = spectune("studies", cwd=tmp_path).stdout.splitlines()[1:]
     assert line.split()[:3] == ["loc", "(2", "workers)"]

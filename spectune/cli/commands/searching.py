@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from spectune.cli.idle_options import given_of, refuse_idle
+from spectune.cli.numbers import whole
 from spectune.cli.program import EngineKind, ExecutorKind, JsonFlag, OtherEngine, Place, Storage, TorchIndex, app
 
 NOT_FOR_A_DRY_RUN = (
@@ -29,7 +30,7 @@ def search(
     ] = None,
     trials: Annotated[
         int | None,
-        typer.Option("--trials", metavar="N", min=1, help="Launches at most; by default the space's budget."),
+        typer.Option("--trials", metavar="N", parser=whole(1), help="Launches at most; by default the space's budget."),
     ] = None,
     sampler: Annotated[
         str,
@@ -89,7 +90,9 @@ def search(
     ] = None,
     nodes: Annotated[
         int | None,
-        typer.Option("--nodes", metavar="N", min=1, help="With --executor: how many workers, each with an engine."),
+        typer.Option(
+            "--nodes", metavar="N", parser=whole(1), help="With --executor: how many workers, each with an engine."
+        ),
     ] = None,
     slurm: Annotated[
         list[str] | None,
@@ -201,7 +204,8 @@ def init(
         ),
     ] = None,
     gpus: Annotated[
-        int | None, typer.Option("--gpus", metavar="N", min=1, help="GPUs of a launch; by default all that are here.")
+        int | None,
+        typer.Option("--gpus", metavar="N", parser=whole(1), help="GPUs of a launch; by default all that are here."),
     ] = None,
     gpu: Annotated[
         str | None,

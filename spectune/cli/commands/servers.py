@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from spectune.cli.numbers import number, whole
 from spectune.cli.program import ANOTHERS, JsonFlag, app
 
 
@@ -58,14 +59,16 @@ def diagnose(
     ] = None,
     baseline: Annotated[
         float | None,
-        typer.Option("--baseline", metavar="TOK_S", help="Speed of one request without speculation, in tok/s."),
+        typer.Option(
+            "--baseline", metavar="TOK_S", parser=number, help="Speed of one request without speculation, in tok/s."
+        ),
     ] = None,
     concurrency: Annotated[
         int | None,
         typer.Option(
             "--concurrency",
             metavar="N",
-            min=1,
+            parser=whole(1),
             help="Running requests to judge at, those of --baseline; by default 1 with it, else what was seen most.",
         ),
     ] = None,
@@ -74,6 +77,7 @@ def diagnose(
         typer.Option(
             "--verify-ms",
             metavar="MS",
+            parser=number,
             help="Time of one verify, in milliseconds, such as a profile's; what is left of a cycle is "
             "drafting and host time.",
         ),

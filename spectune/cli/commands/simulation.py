@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from spectune.cli.idle_options import refuse_idle
+from spectune.cli.numbers import number, whole
 from spectune.cli.program import ANOTHERS, JsonFlag, app
 
 FIGURES = ("concurrency", "context_tokens", "prompt_class", "json_output")
@@ -31,13 +32,15 @@ def simulate(
         ),
     ] = None,
     port: Annotated[
-        int | None, typer.Option("--port", metavar="N", min=1, max=65535, help="Port to serve at; by default ARGV's.")
+        int | None,
+        typer.Option("--port", metavar="N", parser=whole(1, 65535), help="Port to serve at; by default ARGV's."),
     ] = None,
     time_scale: Annotated[
         float,
         typer.Option(
             "--time-scale",
             metavar="F",
+            parser=number,
             help="Seconds of the clock for a second of the machine: 0.1 is ten times as fast.",
         ),
     ] = 1.0,
@@ -49,11 +52,14 @@ def simulate(
         ),
     ] = False,
     concurrency: Annotated[
-        int | None, typer.Option("--concurrency", metavar="N", min=1, help="With --predict: requests in flight.")
+        int | None,
+        typer.Option("--concurrency", metavar="N", parser=whole(1), help="With --predict: requests in flight."),
     ] = None,
     context_tokens: Annotated[
         int | None,
-        typer.Option("--context-tokens", metavar="N", min=0, help="With --predict: tokens of each of them so far."),
+        typer.Option(
+            "--context-tokens", metavar="N", parser=whole(0), help="With --predict: tokens of each of them so far."
+        ),
     ] = None,
     prompt_class: Annotated[
         str | None,

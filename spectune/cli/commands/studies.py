@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from spectune.cli.numbers import number, whole
 from spectune.cli.program import JsonFlag, StudyArgument, app
 
 
@@ -71,27 +72,37 @@ def breakeven(
     ] = None,
     baseline: Annotated[
         float | None,
-        typer.Option("--baseline", metavar="TOK_S", help="Speed of one request without speculation, in tok/s."),
+        typer.Option(
+            "--baseline", metavar="TOK_S", parser=number, help="Speed of one request without speculation, in tok/s."
+        ),
     ] = None,
     cycle_ms: Annotated[
         float | None,
-        typer.Option("--cycle-ms", metavar="MS", help="Time of one draft and verify cycle, in milliseconds."),
+        typer.Option(
+            "--cycle-ms", metavar="MS", parser=number, help="Time of one draft and verify cycle, in milliseconds."
+        ),
     ] = None,
     accept: Annotated[
-        float | None, typer.Option("--accept", metavar="TOKENS", help="Mean accept length, bonus token included.")
+        float | None,
+        typer.Option("--accept", metavar="TOKENS", parser=number, help="Mean accept length, bonus token included."),
     ] = None,
     steps: Annotated[
         int | None,
-        typer.Option("--steps", metavar="N", help="Draft steps per cycle; bounds the accept length of a chain."),
+        typer.Option(
+            "--steps", metavar="N", parser=whole(), help="Draft steps per cycle; bounds the accept length of a chain."
+        ),
     ] = None,
     target: Annotated[
         list[float] | None,
-        typer.Option("--target", metavar="TOK_S", help="A speed somebody needs, in tok/s; repeatable."),
+        typer.Option("--target", metavar="TOK_S", parser=number, help="A speed somebody needs, in tok/s; repeatable."),
     ] = None,
     speed: Annotated[
         float | None,
         typer.Option(
-            "--speed", metavar="TOK_S", help="One request's speed as it was seen, in tok/s, to check the rest against."
+            "--speed",
+            metavar="TOK_S",
+            parser=number,
+            help="One request's speed as it was seen, in tok/s, to check the rest against.",
         ),
     ] = None,
     candidate: Annotated[
@@ -117,7 +128,8 @@ def breakeven(
         ),
     ] = None,
     tokens_per_sample: Annotated[
-        int | None, typer.Option("--tokens-per-sample", metavar="N", help="Tokens to generate for one of them.")
+        int | None,
+        typer.Option("--tokens-per-sample", metavar="N", parser=whole(), help="Tokens to generate for one of them."),
     ] = None,
     json_output: JsonFlag = False,
 ) -> None:

@@ -34,7 +34,6 @@ class Worker:
             a worker that starts again knows what it left behind.
         place: Where its launches are made.
         fresh: Whether the folder was made for it.
-        launches: Whether it makes launches; otherwise it follows the workers that it has started.
     """
 
     study: str
@@ -43,16 +42,14 @@ class Worker:
     name: str
     place: str
     fresh: bool = False
-    launches: bool = True
 
     @classmethod
-    def of(cls, study: str, place: str = "", *, launches: bool = True) -> Worker:
+    def of(cls, study: str, place: str = "") -> Worker:
         """Take the study's folder here; the next one where another worker of the study has it.
 
         Args:
             study: Name of the shared study.
             place: Where its launches are made; by default this machine, by its name.
-            launches: Whether it makes any.
 
         Raises:
             SpectuneError: No folder can be written, or the place cannot be shown as it is.
@@ -66,15 +63,12 @@ class Worker:
             fresh = not folder.root.exists()
             lock = folder.try_lock()
             if lock is not None:
-                return cls(study, folder, lock, _name(folder, study), place or here(), fresh, launches)
+                return cls(study, folder, lock, _name(folder, study), place or here(), fresh)
         raise SpectuneError(f"{MOST_WORKERS} workers of the study {study} run here; start more in another folder")
 
     def keep(self) -> None:
         """Write down in the folder whose it is: from now on nobody goes on with it alone."""
-        content = {
-            "schema": SCHEMA, "study": self.study, "host": platform.node(), "worker": self.name,
-            "launches": self.launches,
-        }  # fmt: skip
+        content = {"schema": SCHEMA, "study": self.study, "host": platform.node(), "worker": self.name}
         files.write_json(self.folder.root / WORKER_FILE, content)
 
     def leave(self) -> None:
