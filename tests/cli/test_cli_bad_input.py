@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from forked import spectune
+from readme_commands import ROOT
 
 SPACE = """schema: 1
 name: mine
@@ -239,6 +240,14 @@ def test_no_studies_yet_is_no_error(tmp_path: Path) -> None:
 def test_missing_gpus_are_said_with_what_works_here(tmp_path: Path) -> None:
     refused(spectune("search", "eagle3", cwd=tmp_path), "8 GPUs", "--dry-run", "quickstart")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_simulated_space_is_not_told_to_be_simulated(tmp_path: Path) -> None:
+    text = (ROOT / "search_spaces/quickstart.yaml").read_text()
+    write(tmp_path, text.replace("  runtime: cpu-reference", "  gpus: 16"))
+    done = spectune("search", "mine.yaml", "--engine", "simulated", "--virtual", cwd=tmp_path)
+    refused(done, "engine.gpus asks for 16 GPUs, but the profile kimi-k2.5-pcie has 8")
+    assert "what works here" not in done.stderr
 
 
 def test_dry_run_needs_neither_engine_nor_gpu(tmp_path: Path) -> None:
