@@ -26,7 +26,7 @@ from typing import Any, Literal
 from benchmarks.truth import Truth, setups_of
 from benchmarks.virtual_study import Laboratory
 from spectune.engines.simulated.profile import load_profile
-from spectune.search.outcome import Evidence, weigh
+from spectune.search.evidence.outcome import Evidence, weigh
 from spectune.space import SearchSpace, load_space
 
 Agreement = Literal["same", "tie", "half", "apart", "unseen"]

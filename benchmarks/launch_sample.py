@@ -21,7 +21,7 @@ from spectune.engines import cpu_reference
 from spectune.engines.open import open_engine
 from spectune.engines.parts import Illegal
 from spectune.engines.sglang.adapter import SGLangEngine
-from spectune.search.enumeration import legal_candidates
+from spectune.search.guided.enumeration import legal_candidates
 from spectune.serving import EngineFailed, Server, reserve_ports
 from spectune.space import Candidate, parse_space
 

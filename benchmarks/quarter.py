@@ -30,13 +30,13 @@ from spectune.engines.open import load_checked_space, open_engine
 from spectune.engines.protocol import Engine, Occasion
 from spectune.errors import SpectuneError
 from spectune.search import Proposer, Role, Step, StudyFolder, TrialRecord, open_prompts, open_study, run_study
-from spectune.search.budget import spent_s
-from spectune.search.canary import SAMPLED, Canaries
-from spectune.search.canary import SEED as CANARY_SEED
-from spectune.search.feed import PromptFeed
-from spectune.search.ranking import incumbent
-from spectune.search.speeds import by_candidate, together
-from spectune.search.trial import Trial
+from spectune.search.evidence.ranking import incumbent
+from spectune.search.evidence.speeds import by_candidate, together
+from spectune.search.launch.canary import SAMPLED, Canaries
+from spectune.search.launch.canary import SEED as CANARY_SEED
+from spectune.search.launch.feed import PromptFeed
+from spectune.search.launch.trial import Trial
+from spectune.search.planning.budget import spent_s
 from spectune.space import Budget, Candidate, SearchSpace
 
 SPACE = Path(__file__).with_name("spaces") / "quickstart_part.yaml"

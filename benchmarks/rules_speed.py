@@ -14,7 +14,7 @@ from pathlib import Path
 
 from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.engines.sglang.interpreter import Interpreter
-from spectune.search.enumeration import census, legal_candidates
+from spectune.search.guided.enumeration import census, legal_candidates
 from spectune.space import SearchSpace, parse_space
 
 SPACE = """

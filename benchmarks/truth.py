@@ -12,7 +12,7 @@ from spectune.engines.simulated.launch import SimulatedLaunch
 from spectune.engines.simulated.prediction import predict
 from spectune.engines.simulated.setup import Setup
 from spectune.engines.simulated.start import open_launch
-from spectune.search.enumeration import legal_candidates
+from spectune.search.guided.enumeration import legal_candidates
 from spectune.space import Candidate
 
 PROMPTS_READ = 96

@@ -24,9 +24,9 @@ from typing import Any
 from benchmarks.truth import Truth, setups_of
 from benchmarks.virtual_study import Laboratory
 from spectune.engines.simulated.profile import load_profile
-from spectune.search.outcome import weigh
-from spectune.search.records import TrialRecord
-from spectune.search.sentence import is_confirmed
+from spectune.search.answer.sentence import is_confirmed
+from spectune.search.evidence.outcome import weigh
+from spectune.search.storage.records import TrialRecord
 from spectune.space import SearchSpace, load_space
 
 NOT_WORTH_IT, WORTH_IT = 0.99, 1.05

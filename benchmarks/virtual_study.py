@@ -15,14 +15,14 @@ from spectune.engines.protocol import Occasion
 from spectune.engines.simulated.engine import SimulatedEngine
 from spectune.engines.simulated.profile import Profile
 from spectune.search import Progress, Proposer, Step, Stop, TrialRecord
-from spectune.search.budget import spent_s
-from spectune.search.canary import SAMPLED, Canaries
-from spectune.search.canary import SEED as CANARY_SEED
-from spectune.search.dominated import may_end
-from spectune.search.feed import PromptFeed
-from spectune.search.plan import next_step
-from spectune.search.traffic import open_prompts
-from spectune.search.trial import Trial
+from spectune.search.launch.canary import SAMPLED, Canaries
+from spectune.search.launch.canary import SEED as CANARY_SEED
+from spectune.search.launch.dominated import may_end
+from spectune.search.launch.feed import PromptFeed
+from spectune.search.launch.traffic import open_prompts
+from spectune.search.launch.trial import Trial
+from spectune.search.planning.budget import spent_s
+from spectune.search.planning.plan import next_step
 from spectune.space import SearchSpace
 
 

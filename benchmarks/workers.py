@@ -38,12 +38,12 @@ from spectune.engines.protocol import Occasion
 from spectune.engines.simulated.profile import Profile, load_profile
 from spectune.engines.simulated.profile_schema import Jump
 from spectune.search import Step, Stop, TrialRecord, weigh
-from spectune.search.budget import spent_s
-from spectune.search.canary import SAMPLED, Canaries
-from spectune.search.canary import SEED as CANARY_SEED
-from spectune.search.dominated import may_end
-from spectune.search.plan import next_step
-from spectune.search.trial import Trial
+from spectune.search.launch.canary import SAMPLED, Canaries
+from spectune.search.launch.canary import SEED as CANARY_SEED
+from spectune.search.launch.dominated import may_end
+from spectune.search.launch.trial import Trial
+from spectune.search.planning.budget import spent_s
+from spectune.search.planning.plan import next_step
 from spectune.space import load_space
 
 HERE = Path(__file__).parent

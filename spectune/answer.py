@@ -30,8 +30,8 @@ from spectune.search import (
     summarise,
     weigh,
 )
-from spectune.search.picks import Need
-from spectune.search.sentence import UNCONFIRMED
+from spectune.search.answer.picks import Need
+from spectune.search.answer.sentence import UNCONFIRMED
 from spectune.space import SearchSpace
 
 REPORTS = Path("reports")

@@ -27,6 +27,17 @@ ALLOWED = {
     "export": {"analysis", "search", "engines", "space"},
     "report": {"machine", "analysis", "search", "engines", "space", "export"},
 }
+# The same within search/; "watcher" and the like are modules of its own.
+WITHIN_SEARCH = {
+    "storage": {"guided"},
+    "evidence": {"storage"},
+    "guided": {"storage", "evidence"},
+    "proposing": {"storage", "evidence", "guided"},
+    "planning": {"storage", "evidence", "guided", "proposing"},
+    "launch": {"storage", "evidence", "watcher"},
+    "why": {"storage", "evidence", "guided", "answer"},
+    "answer": {"storage", "evidence", "guided", "proposing", "planning", "why"},
+}
 # Programs that run in the engine's interpreter, not in spectune's.
 FOREIGN = ("overlay", "asked", "training")
 HEAVY = {"optuna", "pandas", "torch", "numpy", "scipy", "aiohttp", "jinja2", "sglang", "submitit"}
@@ -37,8 +48,8 @@ def modules(folder: str) -> list[Path]:
     return [file for file in files if not any(part in FOREIGN for part in file.parts)]
 
 
-def imported(file: Path) -> set[str]:
-    """Top-level parts of spectune that a file imports."""
+def imported(file: Path, within: str = "spectune") -> set[str]:
+    """Parts of a package that a file imports."""
     found = set()
     for node in ast.walk(ast.parse(file.read_text("utf-8"))):
         if isinstance(node, ast.Import):
@@ -46,7 +57,7 @@ def imported(file: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{file} imports relatively"
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return {name.split(".")[1] for name in found if name.startswith("spectune.")}
+    return {name.removeprefix(f"{within}.").split(".")[0] for name in found if name.startswith(f"{within}.")}
 
 
 @pytest.mark.parametrize("folder", ALLOWED)
@@ -54,6 +65,14 @@ def test_a_folder_imports_only_what_it_may(folder: str) -> None:
     assert modules(folder)
     for file in modules(folder):
         extra = imported(file) - ALLOWED[folder] - LEAVES - {folder, "__version__"}
+        assert not extra, f"{file.relative_to(ROOT)} imports {extra}"
+
+
+@pytest.mark.parametrize("folder", WITHIN_SEARCH)
+def test_a_part_of_search_imports_only_what_it_may(folder: str) -> None:
+    assert modules(f"search/{folder}")
+    for file in modules(f"search/{folder}"):
+        extra = imported(file, "spectune.search") - WITHIN_SEARCH[folder] - {folder}
         assert not extra, f"{file.relative_to(ROOT)} imports {extra}"
 
 

@@ -13,12 +13,12 @@ import numpy.typing as npt
 
 from benchmarks.worlds.front import hypervolume
 from benchmarks.worlds.world import World
+from spectune.search.evidence.ranking import incumbent
 from spectune.search.guided.stopping import MARGIN, Outlook
-from spectune.search.plan import next_step
-from spectune.search.proposals import Proposer
-from spectune.search.ranking import incumbent
-from spectune.search.records import TrialRecord
-from spectune.search.steps import Role, Step
+from spectune.search.planning.plan import next_step
+from spectune.search.proposing.proposals import Proposer
+from spectune.search.storage.records import TrialRecord
+from spectune.search.storage.steps import Role, Step
 from spectune.space import Budget, SearchSpace
 
 FLOOR = 0.9  # of the default baseline, below which no hypervolume is counted

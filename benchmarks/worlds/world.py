@@ -13,9 +13,9 @@ import numpy as np
 from spectune.analysis.estimate import Estimate
 from spectune.analysis.measurement import LevelMeasurement
 from spectune.engines.protocol import Engine, LaunchCommand
-from spectune.search.enumeration import Items, legal_candidates
-from spectune.search.records import Seconds, Status, TrialRecord
-from spectune.search.steps import Step
+from spectune.search.guided.enumeration import Items, legal_candidates
+from spectune.search.storage.records import Seconds, Status, TrialRecord
+from spectune.search.storage.steps import Step
 from spectune.serving import Failure, FailureClass
 from spectune.space import Candidate, SearchSpace
 

@@ -8,7 +8,7 @@ from statistics import median
 
 from spectune.engines.simulated.profile_schema import Noise
 from spectune.search import Status, TrialRecord
-from spectune.search.timeline import timeline
+from spectune.search.evidence.timeline import timeline
 from spectune.space import SearchSpace
 
 

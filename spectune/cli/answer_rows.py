@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spectune.search.sentence import unconfirmed
+from spectune.search.answer.sentence import unconfirmed
 
 SHOWN_OF_THE_REST = 6
 Row = Mapping[str, Any]

@@ -19,6 +19,7 @@ from spectune.export import Launch
 from spectune.export.exported_script import ExportedScript, launch_changes, read_exported
 from spectune.printable import one_line
 from spectune.search import Status, StudyFolder, TrialRecord, weigh
+from spectune.search.answer.objective_words import measure
 from spectune.search.checking import (
     CHECKS,
     LevelHeld,
@@ -28,8 +29,7 @@ from spectune.search.checking import (
     with_own_profile,
     with_prompts,
 )
-from spectune.search.measures import measure
-from spectune.search.recorded import best_baseline
+from spectune.search.evidence.recorded import best_baseline
 from spectune.space import SearchSpace, load_space
 
 HOLDS, NOT, INTERRUPTED = 0, 1, 130

@@ -15,10 +15,10 @@ from spectune.errors import SpectuneError
 from spectune.machine import Difference
 from spectune.printable import one_line
 from spectune.search import StudyFolder, weigh
-from spectune.search.measures import measure
-from spectune.search.sentence import sentence
-from spectune.search.study_changes import OTHER_QUESTIONS, study_changes
-from spectune.search.study_comparison import (
+from spectune.search.answer.objective_words import measure
+from spectune.search.answer.sentence import sentence
+from spectune.search.answer.study_changes import OTHER_QUESTIONS, study_changes
+from spectune.search.answer.study_comparison import (
     BASELINE,
     BOTH,
     RECOMMENDED,

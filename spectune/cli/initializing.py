@@ -15,8 +15,8 @@ from spectune.engines.sglang.hardware import MACHINES, Machine, machine_named
 from spectune.engines.sglang.new_space import NewSpace, new_space
 from spectune.errors import SpectuneError
 from spectune.files import write_whole
-from spectune.search.enumeration import census
-from spectune.search.studies import check_name
+from spectune.search.guided.enumeration import census
+from spectune.search.storage.studies import check_name
 
 DONE = 0
 USUAL_GPUS = 8

@@ -13,7 +13,7 @@ from spectune.engines.open import Simulation, lacking, load_checked_space, open_
 from spectune.engines.simulated.profile import shipped_profiles
 from spectune.errors import InputProblems, Problem, SpectuneError
 from spectune.search import StudyFolder, open_prompts
-from spectune.search.samplers import GUIDED
+from spectune.search.proposing.samplers import GUIDED
 from spectune.search.shared.description import LONGEST_TAKEOVER_S
 from spectune.search.shared.storage import EXAMPLES
 from spectune.space import SearchSpace, SpaceProblems, in_order, parse_document, parse_duration

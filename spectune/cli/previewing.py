@@ -16,8 +16,8 @@ from spectune.engines.sglang.arguments import to_argv
 from spectune.engines.sglang.rules import BY_NAME
 from spectune.printable import printable
 from spectune.search import Proposer, lend, open_prompts, summary
-from spectune.search.enumeration import Census, census, legal_candidates, nothing_to_compare
-from spectune.search.prospect import prospect
+from spectune.search.guided.enumeration import Census, census, legal_candidates, nothing_to_compare
+from spectune.search.planning.prospect import prospect
 from spectune.space import Candidate
 
 DONE = 0

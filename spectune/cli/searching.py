@@ -30,7 +30,7 @@ from spectune.search import (
     run_study,
     shared_study,
 )
-from spectune.search.enumeration import nothing_to_compare
+from spectune.search.guided.enumeration import nothing_to_compare
 from spectune.space import SearchSpace, in_order
 
 DONE, NO_ANSWER, INTERRUPTED = 0, 1, 130

@@ -28,7 +28,7 @@ from spectune.search.shared.line import Line
 from spectune.search.shared.meeting import Meeting
 from spectune.search.shared.mirror import Mirror
 from spectune.search.shared.worker import Worker
-from spectune.search.studies import check_name
+from spectune.search.storage.studies import check_name
 from spectune.space import SearchSpace, load_space, parse_space
 
 

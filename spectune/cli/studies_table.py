@@ -13,7 +13,7 @@ from spectune.cli.terminal import OUT, print_json
 from spectune.counts import count
 from spectune.errors import SpectuneError
 from spectune.search import StudyFolder, all_studies
-from spectune.search.studies import StudyHere
+from spectune.search.storage.studies import StudyHere
 
 DONE = 0
 VERDICTS = {

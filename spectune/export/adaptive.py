@@ -14,9 +14,9 @@ from spectune.engines.sglang.versions.history import older_than
 from spectune.errors import SpectuneError
 from spectune.export.header import Origin, header
 from spectune.export.launch import Launch
-from spectune.search.outcome import Evidence
-from spectune.search.records import TrialRecord
-from spectune.search.steps_by_load import StepsAtLoad, steps_by_load
+from spectune.search.evidence.outcome import Evidence
+from spectune.search.evidence.steps_by_load import StepsAtLoad, steps_by_load
+from spectune.search.storage.records import TrialRecord
 from spectune.space import Candidate, SearchSpace
 
 SINCE = "0.5.14"

@@ -9,7 +9,7 @@ import yaml
 from spectune.errors import SpectuneError
 from spectune.export.header import Origin, comment, header
 from spectune.export.launch import DEFAULT_HOST, DEFAULT_PORT, Launch
-from spectune.search.records import TrialRecord
+from spectune.search.storage.records import TrialRecord
 
 SERVICE = "sglang"
 IMAGE = "lmsysorg/sglang"

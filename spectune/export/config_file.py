@@ -9,7 +9,7 @@ import yaml
 
 from spectune.export.header import Origin, comment, environment_comment, header
 from spectune.export.launch import DEFAULT_HOST, DEFAULT_PORT, Launch, Option
-from spectune.search.records import TrialRecord
+from spectune.search.storage.records import TrialRecord
 
 NOT_IN_CONFIG = frozenset(
     {

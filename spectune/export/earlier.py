@@ -12,7 +12,7 @@ from pathlib import Path
 
 from spectune.export.formats import Format
 from spectune.export.header import MARK, candidate_words
-from spectune.search.picks import Need
+from spectune.search.answer.picks import Need
 from spectune.space import Candidate
 
 HEAD_LINES = 5

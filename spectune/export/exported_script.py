@@ -12,8 +12,8 @@ from spectune.errors import InputProblems, Problem, SpectuneError
 from spectune.export.header import MARK, Origin
 from spectune.export.launch import Launch
 from spectune.export.shell import shell_script
-from spectune.search.folder import StudyFolder
-from spectune.search.records import TrialRecord
+from spectune.search.storage.folder import StudyFolder
+from spectune.search.storage.records import TrialRecord
 
 _SOURCE = re.compile(r"# study (?P<study>.+), trial (?P<trial>\d+), \S+T\S+, ")
 HEADER_LINES = 12

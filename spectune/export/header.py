@@ -11,7 +11,7 @@ from typing import Any
 from spectune.engines.rules import version_of
 from spectune.export.launch import Launch
 from spectune.printable import one_line
-from spectune.search.records import TrialRecord
+from spectune.search.storage.records import TrialRecord
 from spectune.space import Candidate
 
 MODEL_OPTIONS = ("model-path", "speculative-draft-model-path")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from spectune.engines.protocol import LaunchCommand
 from spectune.export.header import Origin, header
 from spectune.export.launch import DEFAULT_HOST, DEFAULT_PORT, Launch
-from spectune.search.records import TrialRecord
+from spectune.search.storage.records import TrialRecord
 
 _CONTINUED = " \\\n  "
 

@@ -17,8 +17,8 @@ from spectune.export.header import Origin
 from spectune.export.launch import Launch
 from spectune.export.shell import shell_script
 from spectune.files import write_whole
-from spectune.search.records import Status, TrialRecord
-from spectune.search.steps_by_load import StepsAtLoad
+from spectune.search.evidence.steps_by_load import StepsAtLoad
+from spectune.search.storage.records import Status, TrialRecord
 
 Table = Sequence[StepsAtLoad]
 

@@ -10,8 +10,8 @@ from typing import Any
 from spectune.analysis.why import BreakEvenOfStudy
 from spectune.blotting import blotted
 from spectune.export import secret_values
-from spectune.search.records import TrialRecord
-from spectune.search.sentence import unconfirmed
+from spectune.search.answer.sentence import unconfirmed
+from spectune.search.storage.records import TrialRecord
 from spectune.search.why import break_even_of
 from spectune.space import SearchSpace
 

@@ -13,7 +13,7 @@ from spectune.export.header import warning_of
 from spectune.files import write_whole
 from spectune.report.material import Material
 from spectune.report.sections import decision, sections
-from spectune.search.records import TrialRecord
+from spectune.search.storage.records import TrialRecord
 from spectune.space import SearchSpace
 
 

@@ -8,11 +8,11 @@ from typing import Any
 from spectune.engines.protocol import Engine
 from spectune.errors import SpectuneError
 from spectune.machine import take_fingerprint
-from spectune.search.folder import StudyFolder
-from spectune.search.kept_prompts import kept_prompts
-from spectune.search.migration import migrate, refuse_another
-from spectune.search.traffic import open_prompts
-from spectune.search.warm_start import WARM_START, WarmStart, lend
+from spectune.search.launch.traffic import open_prompts
+from spectune.search.proposing.warm_start import WARM_START, WarmStart, lend
+from spectune.search.storage.folder import StudyFolder
+from spectune.search.storage.kept_prompts import kept_prompts
+from spectune.search.storage.migration import migrate, refuse_another
 from spectune.space import SearchSpace
 
 

@@ -20,20 +20,20 @@ from spectune.analysis.holding import Held
 from spectune.engines.protocol import Engine, Occasion
 from spectune.engines.simulated.engine import PROFILE_FILE
 from spectune.errors import SpectuneError
-from spectune.search.budget import spent_s
-from spectune.search.feed import PromptFeed
-from spectune.search.folder import StudyFolder
-from spectune.search.kept_prompts import refuse_other_prompts
-from spectune.search.noise import noise_of
-from spectune.search.outcome import Evidence
-from spectune.search.prospect import Progress
-from spectune.search.recorded import pooled_noise
-from spectune.search.records import Status, TrialRecord
-from spectune.search.speeds import Speed, of_level, speeds, together
-from spectune.search.steps import Role, Step
+from spectune.search.evidence.noise import noise_of
+from spectune.search.evidence.outcome import Evidence
+from spectune.search.evidence.recorded import pooled_noise
+from spectune.search.evidence.speeds import Speed, of_level, speeds, together
+from spectune.search.launch.feed import PromptFeed
+from spectune.search.launch.traffic import open_prompts
+from spectune.search.launch.trial import Trial
+from spectune.search.planning.budget import spent_s
+from spectune.search.planning.prospect import Progress
+from spectune.search.storage.folder import StudyFolder
+from spectune.search.storage.kept_prompts import refuse_other_prompts
+from spectune.search.storage.records import Status, TrialRecord
+from spectune.search.storage.steps import Role, Step
 from spectune.search.study import study_canaries
-from spectune.search.traffic import open_prompts
-from spectune.search.trial import Trial
 from spectune.search.watcher import Watcher
 from spectune.space import Candidate, SearchSpace
 

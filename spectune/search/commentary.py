@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from spectune.counts import count
-from spectune.search.beside import busy_remark
-from spectune.search.book import Standing
-from spectune.search.feed import PromptFeed
-from spectune.search.plan import Wait
-from spectune.search.proposals import Proposer
-from spectune.search.prospect import Prospect, progress, prospect
-from spectune.search.records import TrialRecord
-from spectune.search.steps import Step
+from spectune.search.answer.disturbed import busy_remark
+from spectune.search.launch.feed import PromptFeed
+from spectune.search.planning.plan import Wait
+from spectune.search.planning.prospect import Prospect, progress, prospect
+from spectune.search.proposing.proposals import Proposer
+from spectune.search.storage.book import Standing
+from spectune.search.storage.records import TrialRecord
+from spectune.search.storage.steps import Step
 from spectune.search.watcher import Watcher
 from spectune.space import SearchSpace
 

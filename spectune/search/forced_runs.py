@@ -19,16 +19,16 @@ from spectune.engines.open import open_engine
 from spectune.engines.protocol import Mismatch, Occasion
 from spectune.engines.sglang.forced_acceptance import ALGORITHMS, LENGTH, OFF
 from spectune.errors import SpectuneError
-from spectune.search.canary import SAMPLED, Canaries
-from spectune.search.canary import SEED as CANARY_SEED
-from spectune.search.feed import PromptFeed
-from spectune.search.folder import StudyFolder
 from spectune.search.guided.setting import Setting
-from spectune.search.kept_prompts import refuse_other_prompts
-from spectune.search.records import TrialRecord
-from spectune.search.steps import Role, Step
-from spectune.search.traffic import open_prompts
-from spectune.search.trial import Trial
+from spectune.search.launch.canary import SAMPLED, Canaries
+from spectune.search.launch.canary import SEED as CANARY_SEED
+from spectune.search.launch.feed import PromptFeed
+from spectune.search.launch.traffic import open_prompts
+from spectune.search.launch.trial import Trial
+from spectune.search.storage.folder import StudyFolder
+from spectune.search.storage.kept_prompts import refuse_other_prompts
+from spectune.search.storage.records import TrialRecord
+from spectune.search.storage.steps import Role, Step
 from spectune.search.watcher import Watcher
 from spectune.space import Candidate, SearchSpace
 

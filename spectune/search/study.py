@@ -13,26 +13,26 @@ from spectune.counts import count
 from spectune.engines.protocol import Engine, Occasion, Renderer
 from spectune.engines.simulated.engine import SimulatedEngine
 from spectune.machine import LOOK_S, CoreMeter, cores_in_use
-from spectune.search.book import Book, LocalBook, Standing
-from spectune.search.budget import spent_s
-from spectune.search.canary import SAMPLED, Canaries
-from spectune.search.canary import SEED as CANARY_SEED
 from spectune.search.commentary import Gauge, Remarks
-from spectune.search.dominated import may_end
-from spectune.search.feed import PromptFeed
-from spectune.search.folder import StudyFolder
-from spectune.search.given_up import given_up
-from spectune.search.kept_prompts import refuse_other_prompts
-from spectune.search.plan import Stop, Wait, next_step
-from spectune.search.proposals import Proposer
-from spectune.search.records import TrialRecord
-from spectune.search.room import Room, room_for
-from spectune.search.samplers import GUIDED
-from spectune.search.siblings import remarks
-from spectune.search.steps import Step
-from spectune.search.traffic import open_prompts, summary
-from spectune.search.trial import Trial
-from spectune.search.warm_start import WarmStart
+from spectune.search.evidence.siblings import remarks
+from spectune.search.launch.canary import SAMPLED, Canaries
+from spectune.search.launch.canary import SEED as CANARY_SEED
+from spectune.search.launch.dominated import may_end
+from spectune.search.launch.feed import PromptFeed
+from spectune.search.launch.room import Room, room_for
+from spectune.search.launch.traffic import open_prompts, summary
+from spectune.search.launch.trial import Trial
+from spectune.search.planning.budget import spent_s
+from spectune.search.planning.plan import Stop, Wait, next_step
+from spectune.search.proposing.proposals import Proposer
+from spectune.search.proposing.samplers import GUIDED
+from spectune.search.proposing.warm_start import WarmStart
+from spectune.search.storage.book import Book, LocalBook, Standing
+from spectune.search.storage.folder import StudyFolder
+from spectune.search.storage.given_up import given_up
+from spectune.search.storage.kept_prompts import refuse_other_prompts
+from spectune.search.storage.records import TrialRecord
+from spectune.search.storage.steps import Step
 from spectune.search.watcher import Watcher
 from spectune.serving import end_leftovers
 from spectune.space import SearchSpace

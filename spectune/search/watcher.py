@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Protocol
 
 from spectune.analysis.measurement import LevelMeasurement
-from spectune.search.prospect import Progress
-from spectune.search.records import TrialRecord
-from spectune.search.steps import Step
+from spectune.search.planning.prospect import Progress
+from spectune.search.storage.records import TrialRecord
+from spectune.search.storage.steps import Step
 
 
 class Watcher(Protocol):

@@ -25,7 +25,7 @@ from spectune.engines.protocol import LaunchCommand
 from spectune.engines.sglang import server_answers
 from spectune.engines.simulated.profile import load_profile
 from spectune.errors import SpectuneError
-from spectune.search.virtual import VirtualLaunch
+from spectune.search.launch.virtual import VirtualLaunch
 
 KEY = "very-secret-key"
 FIELD = sg.server(sg.prefill(), sg.decode(0.4, accept=2.0), *[sg.decode(60.0, accept=2.0)] * 4, captured=[1, 2],

@@ -13,7 +13,7 @@ from forked import spectune
 from readme_commands import ROOT
 
 from spectune.engines.open import load_checked_space, open_engine
-from spectune.search.enumeration import legal_candidates
+from spectune.search.guided.enumeration import legal_candidates
 from spectune.space import ALGORITHM, DRAFTER
 
 MODELS = ROOT / "spectune/engines/cpu_reference/models"

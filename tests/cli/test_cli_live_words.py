@@ -6,7 +6,7 @@ import pytest
 
 from spectune.cli.progress_words import left_words
 from spectune.cli.searching import nothing_more
-from spectune.search.prospect import Progress, Prospect
+from spectune.search.planning.prospect import Progress, Prospect
 
 
 @pytest.mark.parametrize(

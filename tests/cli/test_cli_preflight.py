@@ -15,7 +15,7 @@ from spectune.engines.cpu_reference.runtime import Runtime
 from spectune.engines.open import Simulation, load_checked_space, open_engine
 from spectune.engines.preflight import SpacePreflight, preflight_of
 from spectune.engines.sglang.preflight import Checkpoint, preflight
-from spectune.search.enumeration import census, legal_candidates
+from spectune.search.guided.enumeration import census, legal_candidates
 
 TARGET = {"architectures": ["LlamaForCausalLM"], "hidden_size": 16, "num_hidden_layers": 8, "vocab_size": 64}
 EAGLE3 = {**TARGET, "architectures": ["LlamaForCausalLMEagle3"], "draft_vocab_size": 32}

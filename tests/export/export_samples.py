@@ -7,8 +7,8 @@ from typing import Any
 
 from spectune.analysis.measurement import LevelMeasurement
 from spectune.engines.protocol import LaunchCommand
-from spectune.search.records import Seconds, Status, TrialRecord
-from spectune.search.steps import Role
+from spectune.search.storage.records import Seconds, Status, TrialRecord
+from spectune.search.storage.steps import Role
 from spectune.space import Candidate
 
 SPECULATIVE = {

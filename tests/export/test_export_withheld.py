@@ -4,7 +4,7 @@ from export_samples import ARGV, record
 from spectune.engines.protocol import LaunchCommand
 from spectune.errors import SpectuneError
 from spectune.export import Origin, command_text, export_candidates
-from spectune.search.records import Status
+from spectune.search.storage.records import Status
 from spectune.withheld import hides_secret, secret_values
 
 SECRET = "s3cret-value"

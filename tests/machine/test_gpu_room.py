@@ -19,7 +19,7 @@ from spectune.engines.open import open_engine
 from spectune.engines.simulated.engine import SimulatedEngine
 from spectune.machine import take_fingerprint
 from spectune.search import StudyFolder, run_study
-from spectune.search.room import room_for
+from spectune.search.launch.room import room_for
 from spectune.space import load_space
 
 class OnGpus(SimulatedEngine):

@@ -8,8 +8,8 @@ from typing import Any
 from spectune.analysis.measurement import LevelMeasurement
 from spectune.engines.protocol import LaunchCommand, Mismatch
 from spectune.search import Stop, summarise
-from spectune.search.records import Seconds, Status, TrialRecord
-from spectune.search.steps import Role
+from spectune.search.storage.records import Seconds, Status, TrialRecord
+from spectune.search.storage.steps import Role
 from spectune.serving import Failure, FailureClass
 from spectune.space import Candidate, SearchSpace, parse_space
 

@@ -15,9 +15,9 @@ from spectune.machine import CoresUsed, Difference, Others
 from spectune.report import write_report
 from spectune.report.material import Material
 from spectune.report.sections.break_even import break_even
-from spectune.search.reached import Reached
-from spectune.search.records import Seconds, Status, TrialRecord
-from spectune.search.steps import Role
+from spectune.search.storage.records import Seconds, Status, TrialRecord
+from spectune.search.storage.steps import Role
+from spectune.search.storage.worker_variables import Reached
 
 HOSTILE = "</script><script>alert(1)</script> \"'\n<img src=x onerror=alert(2)> <!-- {{ 7*7 }} &amp; \u2028 `$(id)`"
 EFFECT = {

@@ -13,11 +13,11 @@ from spectune.bench.prompt_stream import PromptStream
 from spectune.engines.open import open_engine
 from spectune.engines.protocol import Occasion
 from spectune.search import Role, Step, StudyFolder, TrialRecord
-from spectune.search.canary import SAMPLED, Canaries
-from spectune.search.feed import PromptFeed
-from spectune.search.prospect import Progress
-from spectune.search.traffic import open_prompts
-from spectune.search.trial import Trial
+from spectune.search.launch.canary import SAMPLED, Canaries
+from spectune.search.launch.feed import PromptFeed
+from spectune.search.launch.traffic import open_prompts
+from spectune.search.launch.trial import Trial
+from spectune.search.planning.prospect import Progress
 from spectune.space import Candidate, load_space
 
 PROFILE: dict[str, Any] = {

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from search_samples import record
 
-from spectune.search.plan import Stop, Wait, next_step
-from spectune.search.proposals import Proposal, Proposer
-from spectune.search.records import TrialRecord
-from spectune.search.steps import Step
+from spectune.search.planning.plan import Stop, Wait, next_step
+from spectune.search.proposing.proposals import Proposal, Proposer
+from spectune.search.storage.records import TrialRecord
+from spectune.search.storage.steps import Step
 from spectune.serving import FailureClass
 from spectune.space import SearchSpace
 

@@ -13,8 +13,8 @@ from spectune.answer import deliver, export_answer, remembered_stop
 from spectune.cli.app import app
 from spectune.export import Format
 from spectune.search import Stop, StudyFolder, TrialRecord, open_study
-from spectune.search.sentence import UNCONFIRMED
-from spectune.search.steps import Role
+from spectune.search.answer.sentence import UNCONFIRMED
+from spectune.search.storage.steps import Role
 from spectune.serving import FailureClass
 
 RECORDS = [record(0, baseline()), record(1, chain(3), 160.0, accept=2.4, ttft_ms=90.0)]

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from search_samples import baseline, chain, engine, record
 from test_search_timeline import speed_only
 
-from spectune.search.plan import next_step
-from spectune.search.proposals import Proposer
-from spectune.search.records import TrialRecord
-from spectune.search.steps import Role, Step
+from spectune.search.planning.plan import next_step
+from spectune.search.proposing.proposals import Proposer
+from spectune.search.storage.records import TrialRecord
+from spectune.search.storage.steps import Role, Step
 from spectune.space import SearchSpace
 
 

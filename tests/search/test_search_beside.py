@@ -18,9 +18,9 @@ from test_search_crosschecks import BUSY, seen
 from spectune.analysis.launch_noise import ASSUMED_SD
 from spectune.machine import CoresUsed, Others
 from spectune.search import TrialRecord
-from spectune.search.beside import busy_remark, summary_of
-from spectune.search.plan import Stop
-from spectune.search.summary import summarise
+from spectune.search.answer.disturbed import busy_remark, summary_of
+from spectune.search.answer.summary import summarise
+from spectune.search.planning.plan import Stop
 
 CROWDED = Others(CoresUsed(2, 0.4, 1.6, 0.5))
 QUIET = Others(CoresUsed(2, 1.5, 0.05, 0.3))

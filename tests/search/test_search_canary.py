@@ -15,7 +15,7 @@ from search_simulated import SPACE, Silent, chain, write
 from spectune.engines.open import open_engine
 from spectune.engines.protocol import LaunchCommand
 from spectune.search import Status, StudyFolder, TrialRecord, open_study, run_study
-from spectune.search.reached import read_back
+from spectune.search.storage.worker_variables import read_back
 from spectune.space import load_space
 
 

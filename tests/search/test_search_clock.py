@@ -14,7 +14,7 @@ from spectune.engines.address import Address
 from spectune.engines.open import open_engine
 from spectune.engines.served import Served
 from spectune.machine import MachineWatch
-from spectune.search.launched import ServedLaunch
+from spectune.search.launch.launched import ServedLaunch
 from spectune.space import load_space
 
 HOUR_S = 3600.0

@@ -10,14 +10,14 @@ from search_samples import baseline, chain, engine, record
 from test_search_baselines import played
 from test_search_timeline import speed_only
 
-from spectune.search.confirmation import confirmation
-from spectune.search.outcome import weigh
-from spectune.search.plan import Stop, next_step
-from spectune.search.proposals import Proposer
-from spectune.search.records import TrialRecord
-from spectune.search.speeds import simplicity
-from spectune.search.steps import Role, Step
-from spectune.search.summary import summarise
+from spectune.search.answer.summary import summarise
+from spectune.search.evidence.outcome import weigh
+from spectune.search.evidence.speeds import simplicity
+from spectune.search.planning.confirmation import confirmation
+from spectune.search.planning.plan import Stop, next_step
+from spectune.search.proposing.proposals import Proposer
+from spectune.search.storage.records import TrialRecord
+from spectune.search.storage.steps import Role, Step
 from spectune.space import DRAFTER, Candidate, SearchSpace
 
 

@@ -16,7 +16,7 @@ from test_search_simulated import launch
 from spectune.bench.records import CLIENT_ABORT, RequestRecord
 from spectune.engines.served import Served
 from spectune.search import Status
-from spectune.search.crosschecks import LevelSeen, tokens_counted
+from spectune.search.launch.crosschecks import LevelSeen, tokens_counted
 
 
 def request(tokens: int, verifies: int, correct: int, steps: int = 3, reason: str = "length") -> RequestRecord:

@@ -14,8 +14,8 @@ from search_simulated import Silent, write
 from spectune.bench.course import Highest
 from spectune.engines.open import open_engine
 from spectune.search import Status, StudyFolder, open_study, run_study
-from spectune.search.dominated import Dominated
-from spectune.search.records import TrialRecord
+from spectune.search.launch.dominated import Dominated
+from spectune.search.storage.records import TrialRecord
 from spectune.space import load_space
 
 BOTH = space(SPACE.replace("minimize: ttft_p95_ms", "maximize: output_throughput"))  # decode_speed@c1 and this @c8

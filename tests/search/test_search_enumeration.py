@@ -12,7 +12,7 @@ from search_samples import SPACE, engine, space
 from spectune.engines.parts import Illegal
 from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.engines.sglang.interpreter import Interpreter
-from spectune.search.enumeration import Census, census, legal_candidates, nothing_to_compare
+from spectune.search.guided.enumeration import Census, census, legal_candidates, nothing_to_compare
 from spectune.space import Candidate, SearchSpace
 
 HEAD = "schema: 1\nname: x\nengine: {python: python3, gpus: 1, args: {model-path: m}}\nsearch:\n"

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from search_samples import baseline, chain, record
 
-from spectune.search.exclusions import excluded, learned
-from spectune.search.records import TrialRecord
+from spectune.search.proposing.exclusions import excluded, learned
+from spectune.search.storage.records import TrialRecord
 from spectune.serving import Failure, FailureClass
 from spectune.space import Candidate
 

@@ -14,10 +14,10 @@ from search_simulated import Silent, launch, write
 from spectune.engines.open import open_engine
 from spectune.errors import SpectuneError
 from spectune.search import Status, StudyFolder, TrialRecord, open_study, run_study
-from spectune.search.exclusions import excluded, learned
-from spectune.search.plan import Stop
-from spectune.search.summary import summarise
-from spectune.search.virtual import VirtualLaunch
+from spectune.search.answer.summary import summarise
+from spectune.search.launch.virtual import VirtualLaunch
+from spectune.search.planning.plan import Stop
+from spectune.search.proposing.exclusions import excluded, learned
 from spectune.serving import Teardown
 from spectune.space import Candidate, load_space
 

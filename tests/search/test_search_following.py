@@ -15,8 +15,8 @@ from spectune.errors import SpectuneError
 from spectune.executors import LocalExecutor, WorkerCommand
 from spectune.search import StudyFolder, run_study
 from spectune.search.beginning import open_study
-from spectune.search.book import LocalBook
 from spectune.search.shared.following import WORKERS, Following
+from spectune.search.storage.book import LocalBook
 from spectune.search.study import Ended
 from spectune.space import load_space
 

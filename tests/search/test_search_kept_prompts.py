@@ -11,7 +11,7 @@ from spectune.bench.prompt_sources import open_workload
 from spectune.engines.open import open_engine
 from spectune.errors import SpectuneError
 from spectune.search import StudyFolder, open_study
-from spectune.search.kept_prompts import PROMPTS_FILE, kept_prompts, refuse_other_prompts
+from spectune.search.storage.kept_prompts import PROMPTS_FILE, kept_prompts, refuse_other_prompts
 from spectune.space import load_space
 
 LINES = '{"prompt": "one"}\n{"prompt": "two"}\n'

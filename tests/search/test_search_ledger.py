@@ -12,11 +12,11 @@ from search_samples import baseline, chain, record, space
 
 from spectune.engines.protocol import Mismatch
 from spectune.errors import SpectuneError
-from spectune.search.bulk_trials import TABLES
-from spectune.search.ledger import Ledger, as_trials
-from spectune.search.records import TrialRecord
-from spectune.search.steps import Role, Step
-from spectune.search.values import LAUNCH
+from spectune.search.storage.bulk_trials import TABLES
+from spectune.search.storage.ledger import Ledger, as_trials
+from spectune.search.storage.records import TrialRecord
+from spectune.search.storage.steps import Role, Step
+from spectune.search.storage.values import LAUNCH
 from spectune.serving import FailureClass
 
 RECORDS = [
@@ -164,6 +164,6 @@ def test_a_study_whose_storage_was_made_at_once_goes_on(tmp_path: Path) -> None:
 
 
 def test_tables_that_are_not_known_are_filled_by_optuna(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spectune.search.bulk_trials.TABLES", (*TABLES, "of_another_optuna"))
+    monkeypatch.setattr("spectune.search.storage.bulk_trials.TABLES", (*TABLES, "of_another_optuna"))
     Ledger(tmp_path / "study.db", "s", space(), RECORDS)
     assert len(stored(tmp_path / "study.db")) == len(RECORDS)

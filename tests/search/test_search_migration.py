@@ -12,7 +12,7 @@ from search_samples import SPACE, baseline, chain, record, space
 
 from spectune.errors import SpectuneError
 from spectune.search import Role, StudyFolder, TrialRecord, refuse_another
-from spectune.search.migration import OUTSIDE, changes, migrate
+from spectune.search.storage.migration import OUTSIDE, changes, migrate
 from spectune.space import SearchSpace
 
 

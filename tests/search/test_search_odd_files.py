@@ -10,8 +10,8 @@ from search_samples import baseline, chain, record
 
 from spectune import files
 from spectune.errors import SpectuneError
-from spectune.search.folder import StudyFolder
-from spectune.search.steps import Role, Step
+from spectune.search.storage.folder import StudyFolder
+from spectune.search.storage.steps import Role, Step
 
 STEP = Step(0, Role.BASELINE, baseline(), "x")
 

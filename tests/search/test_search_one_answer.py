@@ -13,9 +13,9 @@ from spectune.calibration.noise import fit_noise
 from spectune.export import Launch
 from spectune.export.header import Origin, header
 from spectune.search import Role, TrialRecord, summarise, weigh
-from spectune.search.figures import measured
-from spectune.search.in_question import in_question
-from spectune.search.study_comparison import Side, compare_studies
+from spectune.search.answer.in_question import in_question
+from spectune.search.answer.study_comparison import Side, compare_studies
+from spectune.search.evidence.figures import measured
 from spectune.search.why import break_even_of
 from spectune.space import Candidate, SearchSpace
 

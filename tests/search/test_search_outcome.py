@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from search_samples import SPACE, baseline, chain, record, rows, space
 
 from spectune.engines.protocol import Mismatch
-from spectune.search.plan import Stop
-from spectune.search.records import TrialRecord
-from spectune.search.steps import Role
-from spectune.search.summary import Summary, summarise
+from spectune.search.answer.summary import Summary, summarise
+from spectune.search.planning.plan import Stop
+from spectune.search.storage.records import TrialRecord
+from spectune.search.storage.steps import Role
 from spectune.serving import FailureClass
 
 

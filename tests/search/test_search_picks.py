@@ -6,7 +6,7 @@ from search_samples import SPACE, baseline, chain, level, record, space
 from spectune.engines.protocol import Mismatch
 from spectune.errors import SpectuneError
 from spectune.search import Role, picked, weigh
-from spectune.search.picks import Pick
+from spectune.search.answer.picks import Pick
 from spectune.serving import FailureClass
 
 TWO = SPACE.replace("{minimize: ttft_p95_ms, level: c8}", "{maximize: output_throughput, level: c8}")

@@ -9,16 +9,16 @@ from search_samples import baseline, chain, record
 from test_search_timeline import speed_only
 
 from spectune.bench.course import Highest
-from spectune.search.dominated import may_end
-from spectune.search.noise import noise_of
-from spectune.search.outcome import weigh
-from spectune.search.place_line import study_hours
-from spectune.search.plan import Stop
-from spectune.search.records import TrialRecord
-from spectune.search.speeds import together
-from spectune.search.steps import Role, Step
-from spectune.search.summary import summarise
-from spectune.search.timeline import timeline
+from spectune.search.answer.summary import summarise
+from spectune.search.evidence.noise import noise_of
+from spectune.search.evidence.outcome import weigh
+from spectune.search.evidence.place_line import study_hours
+from spectune.search.evidence.speeds import together
+from spectune.search.evidence.timeline import timeline
+from spectune.search.launch.dominated import may_end
+from spectune.search.planning.plan import Stop
+from spectune.search.storage.records import TrialRecord
+from spectune.search.storage.steps import Role, Step
 
 SLOW = 0.9
 

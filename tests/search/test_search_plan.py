@@ -7,12 +7,12 @@ import math
 import pytest
 from search_samples import SPACE, baseline, chain, engine, record, space
 
-from spectune.search.budget import kept_for_confirmation
-from spectune.search.confirmation import confirmation
-from spectune.search.plan import Stop, next_step
-from spectune.search.proposals import Proposer
-from spectune.search.records import TrialRecord
-from spectune.search.steps import Role, Step
+from spectune.search.planning.budget import kept_for_confirmation
+from spectune.search.planning.confirmation import confirmation
+from spectune.search.planning.plan import Stop, next_step
+from spectune.search.proposing.proposals import Proposer
+from spectune.search.storage.records import TrialRecord
+from spectune.search.storage.steps import Role, Step
 from spectune.serving import FailureClass
 from spectune.space import SearchSpace
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from search_samples import SPACE, baseline, chain, engine, record, space
 
 from spectune.errors import SpectuneError
-from spectune.search.proposals import Proposer
-from spectune.search.values import decode, encode
+from spectune.search.proposing.proposals import Proposer
+from spectune.search.storage.values import decode, encode
 from spectune.serving import FailureClass
 from spectune.space import Candidate, Parameter
 

@@ -18,10 +18,10 @@ from spectune.engines.protocol import Mismatch
 from spectune.errors import SpectuneError
 from spectune.machine import Difference
 from spectune.search import open_study
-from spectune.search.book import LocalBook
-from spectune.search.folder import StudyFolder
-from spectune.search.records import TrialRecord
-from spectune.search.steps import Role, Step
+from spectune.search.storage.book import LocalBook
+from spectune.search.storage.folder import StudyFolder
+from spectune.search.storage.records import TrialRecord
+from spectune.search.storage.steps import Role, Step
 from spectune.serving import FailureClass
 
 
@@ -212,7 +212,7 @@ def test_two_spectunes_never_run_one_study(tmp_path: Path) -> None:
     folder = StudyFolder(tmp_path)
     lock = folder.lock()
     program = (
-        "import sys; from pathlib import Path; from spectune.search.folder import StudyFolder\n"
+        "import sys; from pathlib import Path; from spectune.search.storage.folder import StudyFolder\n"
         "try: StudyFolder(Path(sys.argv[1])).lock()\n"
         "except Exception as error: print(error)"
     )

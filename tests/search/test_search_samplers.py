@@ -8,8 +8,8 @@ import pytest
 from search_samples import baseline, engine, record, space
 
 from spectune.errors import SpectuneError
-from spectune.search.proposals import Proposer
-from spectune.search.samplers import SAMPLERS, check_sampler
+from spectune.search.proposing.proposals import Proposer
+from spectune.search.proposing.samplers import SAMPLERS, check_sampler
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 HERE = [name for name in SAMPLERS if name != "gp" or HAS_TORCH]

@@ -14,13 +14,13 @@ from several_places import InOrder, Study, played
 from test_search_confirmation import longer
 from test_search_timeline import speed_only
 
-from spectune.search.asking import memory_study
-from spectune.search.confirmation import confirmation
-from spectune.search.plan import Stop, Wait, next_step
-from spectune.search.proposals import Proposer
-from spectune.search.records import TrialRecord
-from spectune.search.samplers import stock_sampler
-from spectune.search.steps import Role, Step
+from spectune.search.planning.confirmation import confirmation
+from spectune.search.planning.plan import Stop, Wait, next_step
+from spectune.search.proposing.optuna_draw import memory_study
+from spectune.search.proposing.proposals import Proposer
+from spectune.search.proposing.samplers import stock_sampler
+from spectune.search.storage.records import TrialRecord
+from spectune.search.storage.steps import Role, Step
 from spectune.serving import FailureClass
 from spectune.space import DRAFTER, SearchSpace
 

@@ -15,7 +15,7 @@ from search_simulated import SPACE, Silent, write
 from spectune.engines.open import open_engine
 from spectune.engines.protocol import Effective
 from spectune.search import StudyFolder, TrialRecord, open_study, run_study
-from spectune.search.siblings import remarks
+from spectune.search.evidence.siblings import remarks
 from spectune.serving import FailureClass
 from spectune.space import Candidate, load_space
 

@@ -21,8 +21,8 @@ from spectune.errors import SpectuneError
 from spectune.machine import take_fingerprint
 from spectune.search import Status, StudyFolder, TrialRecord, open_prompts, open_study, run_study
 from spectune.search import trial as trial_module
-from spectune.search.migration import refuse_another
-from spectune.search.traffic import longest_measuring_s
+from spectune.search.launch.traffic import longest_measuring_s
+from spectune.search.storage.migration import refuse_another
 from spectune.space import Candidate, load_space
 
 

@@ -12,7 +12,7 @@ from search_workers import Started, processes, records, space, written
 
 from benchmarks.services.daemon import eventually
 from benchmarks.services.postgresql import PASSWORD, PostgreSQL
-from spectune.search.folder import StudyFolder
+from spectune.search.storage.folder import StudyFolder
 
 pytestmark = pytest.mark.services
 

@@ -14,11 +14,11 @@ from spectune.bench.level import LevelPlan, LevelRun, StopReason
 from spectune.engines.open import open_engine
 from spectune.engines.simulated.engine import SimulatedEngine
 from spectune.search import Role, Step
-from spectune.search.feed import PromptFeed
-from spectune.search.launched import Says, TrialFailed
-from spectune.search.level_measuring import MOST_BLIND, Levels
-from spectune.search.traffic import open_prompts
-from spectune.search.virtual import VirtualLaunch
+from spectune.search.launch.feed import PromptFeed
+from spectune.search.launch.launched import Says, TrialFailed
+from spectune.search.launch.level_measuring import MOST_BLIND, Levels
+from spectune.search.launch.traffic import open_prompts
+from spectune.search.launch.virtual import VirtualLaunch
 from spectune.serving import FailureClass
 from spectune.space import load_space
 

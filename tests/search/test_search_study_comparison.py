@@ -5,8 +5,8 @@ from search_samples import SPACE, baseline, chain, record, space
 
 from spectune.analysis.change_words import change_words, changed
 from spectune.search import Role, weigh
-from spectune.search.study_changes import study_changes
-from spectune.search.study_comparison import Side, compare_studies
+from spectune.search.answer.study_changes import study_changes
+from spectune.search.answer.study_comparison import Side, compare_studies
 
 AFTER_DRAFTER = SPACE.replace("org/strong, org/weak", "org/newer, org/weak")
 MACHINE = {"schema": 2, "engine": "SGLang 0.5.22", "gpus": {"driver": "550"}, "host": {"cpu": "EPYC"}, "software": {}}

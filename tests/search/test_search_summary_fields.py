@@ -10,8 +10,8 @@ from typing import Any
 
 from search_samples import baseline, chain, record, space
 
-from spectune.search.plan import Stop
-from spectune.search.summary import summarise
+from spectune.search.answer.summary import summarise
+from spectune.search.planning.plan import Stop
 from spectune.serving import FailureClass
 
 ROOT = Path(__file__).parents[2]

@@ -13,14 +13,14 @@ from spectune.answer import launch_origin
 from spectune.export.header import header
 from spectune.export.launch import Launch
 from spectune.machine import Difference
-from spectune.search.folder import StudyFolder
-from spectune.search.outcome import weigh
-from spectune.search.place_line import study_hours
-from spectune.search.plan import Stop
-from spectune.search.records import TrialRecord
-from spectune.search.steps import Role
-from spectune.search.summary import summarise
-from spectune.search.timeline import causes, timeline
+from spectune.search.answer.summary import summarise
+from spectune.search.evidence.outcome import weigh
+from spectune.search.evidence.place_line import study_hours
+from spectune.search.evidence.timeline import causes, timeline
+from spectune.search.planning.plan import Stop
+from spectune.search.storage.folder import StudyFolder
+from spectune.search.storage.records import TrialRecord
+from spectune.search.storage.steps import Role
 from spectune.space import SearchSpace
 
 SPEED = space().text.replace("objectives: [{maximize: decode_speed, level: c1}, {minimize: ttft_p95_ms, level: c8}]",

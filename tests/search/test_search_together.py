@@ -18,12 +18,12 @@ from search_workers import Started, records, space
 from benchmarks.services.daemon import eventually
 from spectune.engines.open import open_engine
 from spectune.search import Role, Status, Step
-from spectune.search.given_up import MOST_LOST
 from spectune.search.shared.description import change
 from spectune.search.shared.meeting import Meeting
 from spectune.search.shared.mirror import SECOND
 from spectune.search.shared.storage import Address, open_storage
 from spectune.search.shared.trials import SharedTrials
+from spectune.search.storage.given_up import MOST_LOST
 from spectune.serving.processes import is_alive
 from spectune.space import load_space
 

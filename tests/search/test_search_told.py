@@ -10,8 +10,8 @@ from rich.console import Console
 from search_samples import baseline, chain, record, space
 
 from spectune.cli.live import Lines
-from spectune.search.prospect import Progress
-from spectune.search.steps import Role, Step
+from spectune.search.planning.prospect import Progress
+from spectune.search.storage.steps import Role, Step
 
 
 def test_nothing_is_said_twice_of_launches_that_end_together() -> None:

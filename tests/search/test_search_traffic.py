@@ -7,8 +7,8 @@ import pytest
 from spectune.bench.arrivals import ClosedLoop, Poisson, Trace
 from spectune.bench.prompt_sources import open_workload
 from spectune.errors import InputProblems, SpectuneError
-from spectune.search.feed import PromptFeed
-from spectune.search.traffic import level_plan, open_prompts, summary
+from spectune.search.launch.feed import PromptFeed
+from spectune.search.launch.traffic import level_plan, open_prompts, summary
 from spectune.space import SearchSpace, parse_space
 
 SPACE = """\

@@ -19,15 +19,15 @@ from test_search_timeline import speed_only
 from spectune.analysis.estimate import Estimate
 from spectune.analysis.level_notes import too_short
 from spectune.errors import SpectuneError
-from spectune.search.budget import kept_for_confirmation
-from spectune.search.outcome import weigh
-from spectune.search.plan import Stop, next_step
-from spectune.search.proposals import Proposer
-from spectune.search.prospect import prospect
-from spectune.search.records import TrialRecord
-from spectune.search.steps import Role, Step
-from spectune.search.summary import Summary, summarise
-from spectune.search.undecided import command_of, missing_pairs
+from spectune.search.answer.summary import Summary, summarise
+from spectune.search.evidence.outcome import weigh
+from spectune.search.planning.budget import kept_for_confirmation
+from spectune.search.planning.plan import Stop, next_step
+from spectune.search.planning.prospect import prospect
+from spectune.search.planning.undecided import command_of, missing_pairs
+from spectune.search.proposing.proposals import Proposer
+from spectune.search.storage.records import TrialRecord
+from spectune.search.storage.steps import Role, Step
 from spectune.serving import FailureClass
 from spectune.space import SearchSpace, find_space_file, load_space
 

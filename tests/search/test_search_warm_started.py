@@ -15,7 +15,7 @@ from search_simulated import SPACE, write
 
 from spectune.errors import SpectuneError
 from spectune.search import StudyFolder, WarmStart, lend, refuse_lender
-from spectune.search.warm_start import WARM_START
+from spectune.search.proposing.warm_start import WARM_START
 from spectune.space import load_space
 
 

@@ -13,8 +13,8 @@ from spectune.analysis.diagnosis import Cost
 from spectune.cli.answer_table import graph_lines
 from spectune.cli.break_even_table import print_break_even_of
 from spectune.engines.protocol import Mismatch
-from spectune.search.steps import Role
-from spectune.search.summary import summarise
+from spectune.search.answer.summary import summarise
+from spectune.search.storage.steps import Role
 from spectune.search.why import break_even_of, training_of
 from spectune.serving import FailureClass
 from spectune.space import Candidate

@@ -15,9 +15,9 @@ from spectune import files
 from spectune.errors import SpectuneError
 from spectune.machine import here
 from spectune.search import Role, TrialRecord
-from spectune.search.book import Standing
 from spectune.search.shared.mirror import SECOND
 from spectune.search.shared.worker import Worker
+from spectune.search.storage.book import Standing
 
 
 @pytest.fixture

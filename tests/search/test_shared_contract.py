@@ -11,7 +11,7 @@ import pytest
 from shared_samples import Member, record, space, step
 
 from spectune.search import Book, Step, StudyFolder, TrialRecord
-from spectune.search.book import LocalBook
+from spectune.search.storage.book import LocalBook
 
 # Opens the book anew, as the next process would, with the folder it keeps its records in.
 Opened = Callable[[], tuple[Book, StudyFolder]]

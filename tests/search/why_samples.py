@@ -12,7 +12,7 @@ from search_samples import level, record
 
 from spectune.analysis.estimate import Estimate
 from spectune.analysis.measurement import LevelMeasurement
-from spectune.search.records import TrialRecord
+from spectune.search.storage.records import TrialRecord
 from spectune.space import Candidate, SearchSpace, parse_space
 
 TEXT = """

@@ -12,7 +12,7 @@ from spectune.report.sections.predicted import Predicted, predicted
 from spectune.report.sections.section import Section
 from spectune.report.sections.what_if import Curve, curves
 from spectune.report.wording import NOTHING, close_interval, estimate, length, number, speedup_interval, times
-from spectune.search.sentence import unconfirmed
+from spectune.search.answer.sentence import unconfirmed
 
 MOST_ROWS = 16
 VERDICTS = {"pays": "good", "loses": "bad", "unclear": "unclear"}

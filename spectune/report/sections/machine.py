@@ -11,11 +11,11 @@ from spectune.report.material import Material
 from spectune.report.plots import Axis, Dot, Key, Plot, Scale, Segment, Shape
 from spectune.report.sections.section import Section
 from spectune.report.wording import percent
-from spectune.search.place_line import study_hours
-from spectune.search.records import TrialRecord
-from spectune.search.speeds import by_candidate, together
-from spectune.search.steps import Role
-from spectune.search.timeline import as_in, timeline
+from spectune.search.evidence.place_line import study_hours
+from spectune.search.evidence.speeds import by_candidate, together
+from spectune.search.evidence.timeline import as_in, timeline
+from spectune.search.storage.records import TrialRecord
+from spectune.search.storage.steps import Role
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from spectune.report.material import Material
 from spectune.report.sections.section import Section
-from spectune.search.beside import summary_of
+from spectune.search.answer.disturbed import summary_of
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from spectune.report.material import Material, Row
 from spectune.report.plots import Axis, Box, Dot, Key, Plot, Scale, Segment, Shape, Tick
 from spectune.report.wording import duration
-from spectune.search.speeds import together
+from spectune.search.evidence.speeds import together
 
 PHASES = {
     "startup": ("s1", "engine start-up"),

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spectune.engines.protocol import Engine
-from spectune.search.enumeration import Items
 from spectune.search.guided.encoding import Axis, Codes, encode
+from spectune.search.guided.enumeration import Items
 from spectune.search.guided.physics import Works
 from spectune.search.guided.setting import RELEVANT, Setting
 from spectune.search.guided.table import Block, CandidateTable

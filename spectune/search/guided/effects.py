@@ -31,7 +31,7 @@ from spectune.search.guided.neighbours import Changes, Question, questions
 from spectune.search.guided.physics import Physics, Target, Works, targets_of
 from spectune.search.guided.residual import Residual
 from spectune.search.guided.setting import RELEVANT, Setting
-from spectune.search.records import TrialRecord
+from spectune.search.storage.records import TrialRecord
 from spectune.space import Candidate, Objective, SearchSpace, Value, text_of
 
 Floats = npt.NDArray[np.float64]

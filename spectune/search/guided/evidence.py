@@ -11,8 +11,8 @@ from typing import Any
 from spectune.analysis.measurement import LevelMeasurement
 from spectune.search.guided.mixture import ClassSurvival
 from spectune.search.guided.setting import RELEVANT
-from spectune.search.records import Status, TrialRecord
-from spectune.search.values import figure, measured_values
+from spectune.search.storage.records import Status, TrialRecord
+from spectune.search.storage.values import figure, measured_values
 from spectune.serving import FailureClass
 from spectune.space import Candidate, SearchSpace
 from spectune.space.names import ENV_PREFIX

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spectune.engines.protocol import Engine
+from spectune.search.evidence.ranking import SMALL_CHANCE
 from spectune.search.guided.acquisition import sureness
 from spectune.search.guided.beliefs import Beliefs
 from spectune.search.guided.believing import believing
@@ -22,7 +23,6 @@ from spectune.search.guided.paying import chance, chance_by_priors
 from spectune.search.guided.stopping import MARGIN, SHORTLIST, Outlook, Outlooks, outlook, outlook_within_bounds
 from spectune.search.guided.teaching import EQUAL, Advice, first_speculation, first_tree, unheard
 from spectune.search.guided.wording import compared
-from spectune.search.ranking import SMALL_CHANCE
 from spectune.space import Candidate, SearchSpace
 
 Floats = npt.NDArray[np.float64]

@@ -15,8 +15,8 @@ from optuna.trial import FrozenTrial, TrialState
 
 from spectune.search.guided.evidence import Evidence
 from spectune.search.guided.loose import suggest
-from spectune.search.ledger import EVIDENCE
-from spectune.search.values import distribution, searched, stored_params
+from spectune.search.storage.ledger import EVIDENCE
+from spectune.search.storage.values import distribution, searched, stored_params
 
 if TYPE_CHECKING:
     import numpy.typing as npt

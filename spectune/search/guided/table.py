@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spectune.engines.protocol import Engine
-from spectune.search.enumeration import Items, parts
+from spectune.search.guided.enumeration import Items, parts
 from spectune.space import Candidate, SearchSpace
 from spectune.space.conditions import Condition
 

@@ -10,13 +10,13 @@ from dataclasses import replace
 from functools import partial
 
 from spectune.errors import SpectuneError
-from spectune.search.book import Standing
-from spectune.search.records import TrialRecord
 from spectune.search.shared.entries import Entry, finished, standing
 from spectune.search.shared.line import Line, Unanswered
 from spectune.search.shared.mirror import SECOND, Mirror
 from spectune.search.shared.trials import SharedTrials
-from spectune.search.steps import Step
+from spectune.search.storage.book import Standing
+from spectune.search.storage.records import TrialRecord
+from spectune.search.storage.steps import Step
 
 LOOK_S = 2.0  # between looks of a worker that waits for others
 

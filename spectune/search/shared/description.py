@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from spectune import __version__
 from spectune.errors import SpectuneError
 from spectune.search.shared.storage import Address
-from spectune.search.values import directions
+from spectune.search.storage.values import directions
 from spectune.space import SearchSpace
 from spectune.typed_json import require_types
 

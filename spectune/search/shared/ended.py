@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from spectune.search.plan import Stop, next_step
-from spectune.search.proposals import Proposer
+from spectune.search.planning.plan import Stop, next_step
+from spectune.search.proposing.proposals import Proposer
+from spectune.search.proposing.warm_start import WarmStart
 from spectune.search.shared.description import Description, asked
 from spectune.search.shared.entries import standing
 from spectune.search.shared.joining import space_here
 from spectune.search.shared.meeting import Meeting
 from spectune.search.shared.worker import Worker
 from spectune.search.study import Ended
-from spectune.search.warm_start import WarmStart
 from spectune.space import SearchSpace
 
 

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from spectune.search.book import Standing
-from spectune.search.records import TrialRecord
-from spectune.search.steps import DamagedRecord, Role, Step
+from spectune.search.storage.book import Standing
+from spectune.search.storage.records import TrialRecord
+from spectune.search.storage.steps import DamagedRecord, Role, Step
 from spectune.space import Candidate
 
 if TYPE_CHECKING:

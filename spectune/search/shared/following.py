@@ -12,13 +12,13 @@ from spectune.engines.protocol import Engine
 from spectune.engines.simulated.engine import SimulatedEngine
 from spectune.errors import SpectuneError
 from spectune.executors import Executor, State, WorkerCommand, WorkerSeen
-from spectune.search.book import Book, Standing
 from spectune.search.commentary import Gauge, Remarks
-from spectune.search.folder import StudyFolder
-from spectune.search.plan import Stop, next_step
-from spectune.search.proposals import Proposer
+from spectune.search.planning.plan import Stop, next_step
+from spectune.search.proposing.proposals import Proposer
+from spectune.search.proposing.warm_start import WarmStart
+from spectune.search.storage.book import Book, Standing
+from spectune.search.storage.folder import StudyFolder
 from spectune.search.study import Ended
-from spectune.search.warm_start import WarmStart
 from spectune.search.watcher import Watcher
 from spectune.space import SearchSpace
 

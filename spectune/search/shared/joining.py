@@ -12,12 +12,12 @@ from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.errors import SpectuneError
 from spectune.search.beginning import environment_of, open_study
 from spectune.search.checking import with_own_profile, with_prompts
-from spectune.search.folder import StudyFolder
-from spectune.search.kept_prompts import PROMPTS_FILE
-from spectune.search.migration import changes
+from spectune.search.proposing.warm_start import WARM_START, WarmStart
 from spectune.search.shared.description import Description, begin, change
 from spectune.search.shared.meeting import Meeting
-from spectune.search.warm_start import WARM_START, WarmStart
+from spectune.search.storage.folder import StudyFolder
+from spectune.search.storage.kept_prompts import PROMPTS_FILE
+from spectune.search.storage.migration import changes
 from spectune.space import SearchSpace, parse_space
 
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from spectune.errors import SpectuneError
 from spectune.search.shared.storage import Address
-from spectune.search.storage_errors import is_passing
+from spectune.search.storage.storage_errors import is_passing
 
 T = TypeVar("T")
 

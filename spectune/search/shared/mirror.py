@@ -11,10 +11,10 @@ import orjson
 
 from spectune import files
 from spectune.errors import SpectuneError
-from spectune.search.canary import FILE as CANARY_FILE
-from spectune.search.folder import ENVIRONMENT, StudyFolder
-from spectune.search.records import TrialRecord
+from spectune.search.launch.canary import FILE as CANARY_FILE
 from spectune.search.shared.entries import Entry
+from spectune.search.storage.folder import ENVIRONMENT, StudyFolder
+from spectune.search.storage.records import TrialRecord
 
 SECOND = "trials-second"
 """Folder of launches that another worker had finished first; they do not count."""

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from spectune.blotting import blotted
 from spectune.errors import SpectuneError
-from spectune.search.storage_errors import advice, blocked, reason
+from spectune.search.storage.storage_errors import advice, blocked, reason
 from spectune.withheld import BLOT, secret_name
 
 if TYPE_CHECKING:

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from spectune.files import json_bytes
-from spectune.search.ledger import as_trials
-from spectune.search.records import TrialRecord
 from spectune.search.shared.entries import (
     ATTACHED,
     GIVEN_BACK,
@@ -28,8 +26,10 @@ from spectune.search.shared.entries import (
     finished,
     holder,
 )
-from spectune.search.steps import Step
-from spectune.search.values import attributes, distribution, searched, stored_params
+from spectune.search.storage.ledger import as_trials
+from spectune.search.storage.records import TrialRecord
+from spectune.search.storage.steps import Step
+from spectune.search.storage.values import attributes, distribution, searched, stored_params
 from spectune.space import SearchSpace
 
 if TYPE_CHECKING:

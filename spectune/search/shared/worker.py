@@ -14,8 +14,8 @@ from filelock import FileLock
 from spectune import files
 from spectune.errors import SpectuneError
 from spectune.machine import here
-from spectune.search.folder import StudyFolder
-from spectune.search.studies import WORKER_FILE, shared_study, worker_of
+from spectune.search.storage.folder import StudyFolder
+from spectune.search.storage.studies import WORKER_FILE, shared_study, worker_of
 
 SCHEMA = 1
 _PLACE = re.compile(r"[A-Za-z0-9._:,-]{1,100}")

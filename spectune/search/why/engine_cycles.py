@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from spectune.analysis.diagnosis import loads_of
 from spectune.engines.sglang.server_log import read_server_log
 from spectune.errors import SpectuneError
-from spectune.search.folder import StudyFolder
-from spectune.search.records import TrialRecord
+from spectune.search.storage.folder import StudyFolder
+from spectune.search.storage.records import TrialRecord
 from spectune.search.why.rows import EngineCycles, concurrency_of
 from spectune.space import SearchSpace
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spectune.analysis.why import BreakEvenOfStudy, DrafterPoint, Training, training
-from spectune.search.figures import measured
-from spectune.search.outcome import weigh
-from spectune.search.records import TrialRecord
+from spectune.search.evidence.figures import measured
+from spectune.search.evidence.outcome import weigh
+from spectune.search.storage.records import TrialRecord
 from spectune.space import SearchSpace
 
 

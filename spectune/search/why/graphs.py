@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from spectune.analysis.diagnosis import GRAPH_CAUSES, Cause, diagnose
-from spectune.search.figures import Measured
+from spectune.search.evidence.figures import Measured
 from spectune.search.why.rows import concurrency_of
 from spectune.search.why.server import as_server
 from spectune.space import SearchSpace

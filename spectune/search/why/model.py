@@ -15,7 +15,7 @@ from spectune.search.guided.cycle import ERROR, PRIORS, CycleModel, terms
 from spectune.search.guided.evidence import Evidence, evidence_of
 from spectune.search.guided.physics import Physics
 from spectune.search.guided.setting import Setting
-from spectune.search.records import TrialRecord
+from spectune.search.storage.records import TrialRecord
 from spectune.space import NUM_STEPS, Candidate, SearchSpace
 
 Floats = npt.NDArray[np.float64]

@@ -8,11 +8,11 @@ from spectune.analysis.why import BreakEvenOfStudy, BreakEvenRow, LoadLimit
 from spectune.analysis.why.causes import lost_speed, next_actions
 from spectune.analysis.why.load_limit import load_limit
 from spectune.analysis.why.waterfall import waterfall
-from spectune.search.details import spoiled
-from spectune.search.figures import measured
-from spectune.search.in_question import in_question
-from spectune.search.outcome import Evidence, weigh
-from spectune.search.records import TrialRecord
+from spectune.search.answer.details import spoiled
+from spectune.search.answer.in_question import in_question
+from spectune.search.evidence.figures import measured
+from spectune.search.evidence.outcome import Evidence, weigh
+from spectune.search.storage.records import TrialRecord
 from spectune.search.why.model import StudyModel
 from spectune.search.why.rows import Rows, concurrency_of
 from spectune.search.why.server import as_server

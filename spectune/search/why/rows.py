@@ -14,10 +14,10 @@ from spectune.analysis.strata import Stratum
 from spectune.analysis.verdict import TOO_SHORT
 from spectune.analysis.why import BreakEvenRow, CycleParts
 from spectune.analysis.why.arithmetic import discrepancies, needed, verify_alone
-from spectune.search.figures import Measured, break_even_of
+from spectune.search.evidence.figures import Measured, break_even_of
+from spectune.search.evidence.outcome import Evidence
 from spectune.search.guided.setting import Setting
-from spectune.search.outcome import Evidence
-from spectune.search.steps import Role
+from spectune.search.storage.steps import Role
 from spectune.search.why.model import StudyModel
 from spectune.search.why.parts import cycle_parts
 from spectune.space import SearchSpace

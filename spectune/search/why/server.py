@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from spectune.analysis.diagnosis import BACKENDS, Load, Running
-from spectune.search.figures import Measured
+from spectune.search.evidence.figures import Measured
 from spectune.search.guided.setting import GRAPHS_OFF, MOST_RUNNING
 from spectune.space import SearchSpace
 

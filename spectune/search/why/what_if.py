@@ -12,7 +12,7 @@ import numpy.typing as npt
 from spectune.analysis.break_even import break_even_accept_length, decode_speed
 from spectune.analysis.diagnosis import Action, Cause, Cost
 from spectune.analysis.why import AtAcceptLength, AtCycle, AtLoad, BreakEvenRow, WhatIf
-from spectune.search.figures import Measured
+from spectune.search.evidence.figures import Measured
 from spectune.search.guided.cycle import terms
 from spectune.search.guided.setting import Setting
 from spectune.search.why.model import StudyModel

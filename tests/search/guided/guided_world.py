@@ -13,9 +13,9 @@ from spectune.analysis.measurement import LevelMeasurement
 from spectune.engines.protocol import LaunchCommand
 from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.engines.sglang.interpreter import Interpreter
-from spectune.search.proposals import Proposer
-from spectune.search.records import Seconds, Status, TrialRecord
-from spectune.search.steps import Role
+from spectune.search.proposing.proposals import Proposer
+from spectune.search.storage.records import Seconds, Status, TrialRecord
+from spectune.search.storage.steps import Role
 from spectune.serving import Failure, FailureClass
 from spectune.space import Candidate, SearchSpace, parse_space
 

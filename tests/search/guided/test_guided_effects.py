@@ -8,11 +8,11 @@ import pytest
 from guided_world import TEXT, cycle_ms, engine, launch, search, space, survival
 
 from spectune.cli.effects_table import LEAD, effect_lines
+from spectune.search.evidence.ranking import incumbent
 from spectune.search.guided.effects import Effect, effects
 from spectune.search.guided.neighbours import questions
-from spectune.search.proposals import Proposer
-from spectune.search.ranking import incumbent
-from spectune.search.records import TrialRecord
+from spectune.search.proposing.proposals import Proposer
+from spectune.search.storage.records import TrialRecord
 from spectune.space import Candidate, SearchSpace
 
 SPACE = space()

@@ -26,7 +26,7 @@ from spectune.search.guided.residual import FITTED, Residual
 from spectune.search.guided.setting import Setting
 from spectune.search.guided.table import CandidateTable
 from spectune.search.guided.trees import chain_lengths
-from spectune.search.proposals import Proposer
+from spectune.search.proposing.proposals import Proposer
 from spectune.space import Parameter
 
 probabilities = st.floats(0.02, 0.98)

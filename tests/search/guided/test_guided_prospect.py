@@ -8,9 +8,9 @@ import pytest
 from guided_world import engine, launch, search, space
 
 from spectune.cli.progress_words import left_words
-from spectune.search.proposals import Proposer
-from spectune.search.prospect import Progress, Prospect, progress, prospect
-from spectune.search.records import TrialRecord
+from spectune.search.planning.prospect import Progress, Prospect, progress, prospect
+from spectune.search.proposing.proposals import Proposer
+from spectune.search.storage.records import TrialRecord
 from spectune.space import SearchSpace
 
 

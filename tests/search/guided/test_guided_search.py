@@ -10,16 +10,16 @@ import pytest
 from guided_world import TEXT, engine, launch, search, space, truth
 
 from spectune.analysis.measurement import LevelMeasurement
-from spectune.search.asking import memory_study, suggested
+from spectune.search.evidence.ranking import incumbent
 from spectune.search.guided.believing import believing
 from spectune.search.guided.evidence import evidence_of
 from spectune.search.guided.guide import Guide
 from spectune.search.guided.sampler import GuidedSampler
-from spectune.search.plan import Stop, next_step
-from spectune.search.proposals import Proposer
-from spectune.search.ranking import incumbent
-from spectune.search.records import TrialRecord
-from spectune.search.steps import Role, Step
+from spectune.search.planning.plan import Stop, next_step
+from spectune.search.proposing.optuna_draw import memory_study, suggested
+from spectune.search.proposing.proposals import Proposer
+from spectune.search.storage.records import TrialRecord
+from spectune.search.storage.steps import Role, Step
 from spectune.serving import FailureClass
 from spectune.space import Candidate, SearchSpace
 

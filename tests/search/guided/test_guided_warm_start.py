@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from guided_world import TEXT, engine, launch, search, space, truth
 
+from spectune.search.evidence.ranking import incumbent
 from spectune.search.guided.evidence import Discount, Evidence, borrowed_from, evidence_of
 from spectune.search.guided.guide import Guide
 from spectune.search.guided.landscape import chances
-from spectune.search.proposals import Proposer
-from spectune.search.ranking import incumbent
-from spectune.search.records import TrialRecord
-from spectune.search.warm_start import SAME, WarmStart
+from spectune.search.proposing.proposals import Proposer
+from spectune.search.proposing.warm_start import SAME, WarmStart
+from spectune.search.storage.records import TrialRecord
 from spectune.serving import FailureClass
 from spectune.space import Candidate, SearchSpace
 

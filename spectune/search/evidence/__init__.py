@@ -1,0 +1,1 @@
+"""What the launches of a study say together: pure functions of its records."""

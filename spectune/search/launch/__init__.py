@@ -1,0 +1,1 @@
+"""One launch: started, measured at every level, ended, and what came of it."""

@@ -1,0 +1,1 @@
+"""Which launch comes next, when it is enough, and what that will cost."""

@@ -1,0 +1,1 @@
+"""New candidates: legal, never launched before, from whichever sampler was asked for."""
