@@ -28,7 +28,7 @@ import random
 import statistics
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ from benchmarks.worlds.random_machine import RandomMachine
 from benchmarks.worlds.searching import Search, search
 from benchmarks.worlds.world import World
 from spectune.engines.open import load_checked_space, open_engine
-from spectune.engines.simulated.profile import load_profile, shipped_profiles
+from spectune.engines.simulated.profile import Profile, load_profile, shipped_profiles
 from spectune.errors import SpectuneError
 from spectune.search.guided.enumeration import legal_candidates
 from spectune.search.proposing.samplers import SAMPLERS, check_sampler
@@ -101,13 +101,21 @@ def worlds(options: argparse.Namespace) -> Iterator[tuple[str, World, Sequence[i
     engine = open_engine(space)
     candidates = list(legal_candidates(space, engine))
     for source in options.profile:
-        profile = load_profile(source)
+        profile = sure(load_profile(source)) if options.sure else load_profile(source)
         machine = ProfileMachine(profile, space, engine)
         machine.check(random.Random(0).sample(candidates, min(CHECKED, len(candidates))))
         seeds = range(options.seed, options.seed + options.seeds)
         yield profile.name, World(machine, space, engine, candidates), seeds
     for number in range(options.first_world, options.first_world + options.random_worlds):
         yield RANDOM, World(RandomMachine(number, space), space, engine, candidates), [number]
+
+
+def sure(profile: Profile) -> Profile:
+    """Return a profile whose drafters all know which of their branches is the best."""
+    table = profile.file.acceptance
+    trees = {name: own.model_copy(update={"confidence": 1.0}) for name, own in table.trees.items()}
+    table = table.model_copy(update={"confidence": 1.0, "trees": trees})
+    return replace(profile, file=profile.file.model_copy(update={"acceptance": table}))
 
 
 def searched(options: argparse.Namespace) -> Found:
@@ -132,6 +140,9 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--profile", nargs="+", action="extend", metavar="P", help="shipped profiles or files; all")
+    parser.add_argument(
+        "--sure", action="store_true", help="drafters rank their branches as they are, in every profile"
+    )
     parser.add_argument("--space", default=str(SPACE), metavar="S", help="search space file")
     parser.add_argument("--seeds", type=_count, default=5, metavar="N", help="searches of each profile, 5 by default")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the first of them, 0 by default")

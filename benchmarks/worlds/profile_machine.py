@@ -102,7 +102,7 @@ class ProfileMachine:
             acceptance.survival(
                 setup,
                 acceptance.position_probabilities(table, setup.drafter, name, context, setup.depth),
-                table.breadth,
+                acceptance.branching_of(table, setup.drafter),
             )
             for name in acceptance.MIXED_CLASSES
         ]

@@ -1,26 +1,26 @@
-"""How often drafts are right: positions and breadth by drafter, factors by prompt class."""
+"""How often drafts are right: positions and trees by drafter, factors by prompt class."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-
-import numpy as np
+from typing import Any
 
 from spectune.calibration.observed import Observed
-from spectune.engines.simulated.acceptance import MOST_LIKELY, accept_length, survival
-from spectune.engines.simulated.profile_schema import AcceptanceTable
+from spectune.engines.simulated.acceptance import MOST_LIKELY, accept_length, branching_of, survival
+from spectune.engines.simulated.profile_schema import AcceptanceTable, DrafterTrees
 from spectune.engines.simulated.setup import Setup
 from spectune.search.guided.acceptance import AcceptanceModel, Accepted
+from spectune.search.guided.branching import USUAL, SeenTree, refined
 from spectune.search.guided.setting import Setting
 
-SURE = np.ones(1)  # κ of the simulated engine: its drafters rank branches as they are
 SMALLEST, LARGEST = 0.02, 5.0  # factors of a prompt class
 NOT_DRAFTING = 0.5  # positions of a study in which nothing drafted
-ROUNDS = 3  # of classes and positions in turns: each is fitted beside the other
+ROUNDS = 3  # of classes, positions and trees in turns: each is fitted beside the others
 
 
 @dataclass(frozen=True)
@@ -29,32 +29,41 @@ class AcceptanceFit:
 
     Attributes:
         table: As the profile has it.
-        trees: Whether a tree was measured; otherwise `breadth` is a guess.
+        guessed: Drafters of which no tree was measured: their breadth and confidence are guesses.
     """
 
     table: AcceptanceTable
-    trees: bool
+    guessed: tuple[str, ...] = ()
+
+    @property
+    def trees(self) -> bool:
+        """Whether any tree was measured."""
+        return len(self.guessed) < len(self.table.drafters)
 
 
 def fit_acceptance(points: Sequence[Observed]) -> AcceptanceFit:
-    """Fit all drafters, their trees by one law of breadth, and prompt classes by one factor each.
+    """Fit all drafters, their trees by the law of breadth and confidence, and prompt classes by one factor each.
 
     Positions come from the chains' own counters, all classes together; a class multiplies them. Since the mean of
     products is not the product of means, the positions are then scaled until the mixture of classes has the accept
-    length that was measured.
+    length that was measured. Trees are fitted class by class, to the chains that the classes have.
     """
     drafting = [one for one in points if one.setup.speculative]
     if not drafting:
-        return AcceptanceFit(AcceptanceTable(default=(NOT_DRAFTING,)), trees=False)
+        return AcceptanceFit(AcceptanceTable(default=(NOT_DRAFTING,)))
     depth = max(one.setup.depth for one in drafting)
-    model = AcceptanceModel.fit((_accepted(one) for one in drafting), depth, SURE)
+    model = AcceptanceModel.fit((_accepted(one) for one in drafting), depth)
     shapes = {name: tuple(map(_bounded, shape)) for name, shape in model.conditionals.items()}
-    breadth = model.branchings[""].breadth
-    table = AcceptanceTable(default=tuple(map(_bounded, model.fallback)), drafters=shapes, breadth=breadth)
+    shared = model.branchings[""]
+    table = AcceptanceTable(
+        default=tuple(map(_bounded, model.fallback)), drafters=shapes, breadth=shared.breadth,
+        confidence=shared.confidence,
+    )  # fmt: skip
     for _ in range(ROUNDS):
         table = table.model_copy(update={"by_class": _class_factors(drafting, table)})
         table = table.model_copy(update={"drafters": _scaled_drafters(drafting, table)})
-    return AcceptanceFit(table, any(one.setup.eagle_topk > 1 for one in drafting))
+        table = table.model_copy(update=_fitted_trees(drafting, table))
+    return AcceptanceFit(table, tuple(name for name in shapes if name not in table.trees))
 
 
 def expected_length(table: AcceptanceTable, one: Observed) -> float:
@@ -75,9 +84,32 @@ def length_of(table: AcceptanceTable, setup: Setup, prompt_class: str) -> float:
 
 
 def _length(table: AcceptanceTable, setup: Setup, factor: float) -> float:
+    return accept_length(survival(setup, _chain(table, setup, factor), branching_of(table, setup.drafter)))
+
+
+def _chain(table: AcceptanceTable, setup: Setup, factor: float) -> tuple[float, ...]:
     listed = table.drafters.get(setup.drafter or "", table.default)
-    chain = [min(MOST_LIKELY, listed[min(i, len(listed) - 1)] * factor) for i in range(setup.depth)]
-    return accept_length(survival(setup, chain, table.breadth))
+    return tuple(min(MOST_LIKELY, listed[min(i, len(listed) - 1)] * factor) for i in range(setup.depth))
+
+
+def _fitted_trees(drafting: Sequence[Observed], table: AcceptanceTable) -> dict[str, Any]:
+    """Return the parts of the table that say what trees are like: over all drafters, and of each that launched any."""
+    seen: dict[str, list[SeenTree]] = defaultdict(list)
+    for one in drafting:
+        if one.setup.eagle_topk > 1:
+            seen[one.setup.drafter or ""] += _seen_trees(one, table)
+    shared = refined(itertools.chain.from_iterable(seen.values()), USUAL)
+    own = {name: refined(trees, shared) for name, trees in seen.items()}
+    trees = {name: DrafterTrees(breadth=one.breadth, confidence=one.confidence) for name, one in own.items()}
+    return {"breadth": shared.breadth, "confidence": shared.confidence, "trees": trees}
+
+
+def _seen_trees(one: Observed, table: AcceptanceTable) -> Iterator[SeenTree]:
+    """Yield the tree of a level as each prompt class saw it."""
+    setup = one.setup
+    for name, length in (one.by_class or {"": one.accept_length}).items():
+        own = _chain(table, setup, table.by_class.get(name, 1.0))
+        yield SeenTree(own, setup.depth, setup.eagle_topk, setup.num_draft_tokens, max(1.0, length))
 
 
 def _class_factors(drafting: Sequence[Observed], table: AcceptanceTable) -> dict[str, float]:

@@ -77,8 +77,9 @@ class Calibration:
             said.append("nothing was drafted: draft and acceptance are placeholders")
         elif len(drafted) == 1:
             said.append("drafts ran in one way only, with or without graphs: both are taken to cost the same")
-        if not self.acceptance.trees:
-            said.append("no tree was measured: breadth is a guess")
+        if guessed := ", ".join(name or "the drafter" for name in self.acceptance.guessed):
+            theirs = "the others" if self.acceptance.trees else "EAGLE-3 drafters elsewhere, as is usual"
+            said.append(f"no tree of {guessed} was measured: breadth and confidence are those of {theirs}")
         said.append("weights and KV cache per token are sized so that what was launched fits")
         return [*said, "failures, drift and jumps are not part of it"]
 

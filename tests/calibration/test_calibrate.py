@@ -14,25 +14,40 @@ from forked import spectune
 from readme_commands import ROOT
 
 from spectune.analysis.estimate import Estimate
-from spectune.calibration import Checked, calibrate, check, unfit
+from spectune.calibration import Calibration, Checked, calibrate, check, unfit
 from spectune.engines.simulated.profile import load_profile, parse_profile
 from spectune.search import StudyFolder, TrialRecord
+from spectune.search.guided.branching import USUAL
+from spectune.space import DRAFTER, EAGLE_TOPK
 
 PROFILE = "llama-3.3-70b-nvlink"
+UNSURE, SURE = "confidence: 0.49", "confidence: 1.0"
 
 
-@pytest.fixture(scope="module")
-def studied(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a study of 24 launches on a profile with a small effect added."""
-    folder = tmp_path_factory.mktemp("calibrated")
+def made(folder: Path, trees: str) -> Path:
+    """A folder with a study of 24 launches on a profile with a small effect added, and drafters as they are wanted."""
     text = (ROOT / f"spectune/engines/simulated/profiles/{PROFILE}.yaml").read_text("utf-8")
-    (folder / "truth.yaml").write_text(text + "\neffects: [{when: {env.NCCL_PROTO: LL}, cycle: 1.08}]\n")
+    assert UNSURE in text
+    text = text.replace(UNSURE, trees) + "\neffects: [{when: {env.NCCL_PROTO: LL}, cycle: 1.08}]\n"
+    (folder / "truth.yaml").write_text(text)
     done = spectune(
         "search", "eagle3", "--engine", "simulated", "--profile", "truth.yaml", "--virtual", "--study", "made",
         "--trials", "24", "--sampler", "random", cwd=folder,
     )  # fmt: skip
     assert (folder / "studies/made/summary.json").is_file(), done.stderr
     return folder
+
+
+@pytest.fixture(scope="module")
+def studied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of drafters that rank their branches as measured ones do."""
+    return made(tmp_path_factory.mktemp("calibrated"), UNSURE)
+
+
+@pytest.fixture(scope="module")
+def studied_sure(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of drafters that know which branch is the best."""
+    return made(tmp_path_factory.mktemp("sure"), SURE)
 
 
 def test_the_machine_is_found_again(studied: Path) -> None:
@@ -56,6 +71,41 @@ def test_what_was_left_out_is_predicted(studied: Path) -> None:
     speeds = [one for one in errors if one.figure == "decode_speed"]
     assert {one.batch for one in speeds} == {1, 8, 32}
     assert all(one.median < 0.03 and abs(one.bias) < 0.03 for one in speeds)
+
+
+def test_how_sure_the_drafters_are_is_found_again(studied: Path, studied_sure: Path) -> None:
+    for folder, expected in ((studied, 0.49), (studied_sure, 1.0)):
+        study = StudyFolder(folder / "studies/made")
+        fitted = calibrate(study.records(), study.space(), study.environment(), name="again", study="made")
+        table = fitted.profile().file.acceptance
+        assert table.trees.keys() == table.drafters.keys(), "a tree of each was launched"
+        for trees in table.trees.values():
+            assert trees.confidence == pytest.approx(expected, rel=0.2)
+            assert trees.breadth == pytest.approx(0.35, rel=0.15)
+        assert not any("tree" in line for line in fitted.assumed)
+
+
+def test_sure_drafters_are_predicted_as_well(studied_sure: Path) -> None:
+    study = StudyFolder(studied_sure / "studies/made")
+    errors, _ = check(study.records(), study.space(), study.environment())
+    assert all(one.median < 0.02 for one in errors if one.figure == "accept_length")
+
+
+def test_drafters_without_a_tree_are_named(studied: Path) -> None:
+    study = StudyFolder(studied / "studies/made")
+    space, environment = study.space(), study.environment()
+
+    def fit(*, but: str | None = None) -> Calibration:
+        kept = [one for one in study.records() if one.candidate.values.get(EAGLE_TOPK, 1) == 1
+                or one.candidate.values.get(DRAFTER) == but]  # fmt: skip
+        return calibrate(kept, space, environment, name="n", study="s")
+
+    without, one_alone = fit(), fit(but="org/kimi-k2-eagle3-1.4m")
+    table = without.profile().file.acceptance
+    assert (table.breadth, table.confidence, table.trees) == (USUAL.breadth, USUAL.confidence, {})
+    said = "no tree of org/kimi-k2.5-eagle3-37k was measured: breadth and confidence are those of the others"
+    assert said in one_alone.assumed
+    assert any(line.endswith("those of EAGLE-3 drafters elsewhere, as is usual") for line in without.assumed)
 
 
 def test_the_command_writes_a_profile_that_can_be_searched(studied: Path) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from itertools import accumulate
+from operator import mul
 
-import numpy as np
-import numpy.typing as npt
-
-from spectune.engines.simulated.profile_schema import AcceptanceTable
+from spectune.engines.draft_trees import Branching, tree_survival
+from spectune.engines.simulated.profile_schema import AcceptanceTable, DrafterTrees
 from spectune.engines.simulated.setup import Setup
 
 MOST_LIKELY = 0.98
@@ -48,53 +47,34 @@ def unknown_names(table: AcceptanceTable, drafter: str | None, prompt_class: str
     return warnings
 
 
-def survival(setup: Setup, probabilities: Sequence[float], breadth: float) -> tuple[float, ...]:
+def branching_of(table: AcceptanceTable, drafter: str | None) -> Branching:
+    """Return β and κ of a drafter: its own, or those of all where it has none.
+
+    Args:
+        table: The profile's.
+        drafter: The drafter's path or name.
+    """
+    own = table.trees.get(drafter or "", DrafterTrees())
+    return Branching(
+        breadth=table.breadth if own.breadth is None else own.breadth,
+        confidence=table.confidence if own.confidence is None else own.confidence,
+    )
+
+
+def survival(setup: Setup, probabilities: Sequence[float], branching: Branching) -> tuple[float, ...]:
     """Return P(at least d drafted tokens right in one cycle) for d = 1 … depth.
 
     Args:
-        setup: The launch, for S, K and N.
+        setup: The launch, for K and N.
         probabilities: As `position_probabilities` gives them, one per depth.
-        breadth: β of the profile.
+        branching: As `branching_of` gives it.
     """
-    kept = setup.num_draft_tokens - 1
-    return _survival(tuple(probabilities), setup.eagle_topk, kept, breadth)
+    if setup.eagle_topk > 1:
+        return tree_survival(tuple(probabilities), setup.eagle_topk, branching, setup.num_draft_tokens)
+    chain = list(accumulate(probabilities[: setup.num_draft_tokens - 1], mul))
+    return (*chain, *[0.0] * (len(probabilities) - len(chain)))
 
 
 def accept_length(survivals: Sequence[float]) -> float:
     """Return τ, the mean tokens per cycle, bonus token included."""
     return 1.0 + sum(survivals)
-
-
-def ranked(probability: float, topk: int, breadth: float) -> npt.NDArray[np.float64]:
-    """Return P(the r-th ranked child is the right one) for r = 1 … `topk`; the first has `probability`."""
-    missed = (1.0 - probability) ** (np.arange(topk + 1, dtype=np.float64) ** breadth)
-    children: npt.NDArray[np.float64] = missed[:-1] - missed[1:]
-    return children
-
-
-@lru_cache(maxsize=4096)
-def _survival(probabilities: tuple[float, ...], topk: int, kept: int, breadth: float) -> tuple[float, ...]:
-    if topk == 1:
-        chain = np.cumprod(probabilities[:kept]).tolist()
-        return (*chain, *[0.0] * (len(probabilities) - len(chain)))
-    nodes = _grown(probabilities, topk, breadth)
-    products, depths, ranks = (np.concatenate(parts) for parts in nodes)
-    best = np.lexsort((ranks, depths, -products))[:kept]
-    return tuple(np.bincount(depths[best] - 1, weights=products[best], minlength=len(probabilities)).tolist())
-
-
-def _grown(
-    probabilities: tuple[float, ...], topk: int, breadth: float
-) -> tuple[list[npt.NDArray[np.float64]], list[npt.NDArray[np.int64]], list[npt.NDArray[np.int64]]]:
-    """Return path products, depths and ranks of all drafted nodes: K of the root, then K of each of the K best."""
-    products, depths, ranks = [], [], []
-    rank = np.arange(1, topk + 1)
-    parents = np.ones(1)
-    for depth, probability in enumerate(probabilities, start=1):
-        children = np.outer(parents, ranked(probability, topk, breadth)).ravel()
-        child_ranks = np.tile(rank, len(parents))
-        products.append(children)
-        depths.append(np.full(len(children), depth))
-        ranks.append(child_ranks)
-        parents = children[np.lexsort((child_ranks, -children))[:topk]]
-    return products, depths, ranks

@@ -178,7 +178,7 @@ class SimulatedLaunch:
         probabilities = acceptance.position_probabilities(
             table, setup.drafter, prompt_class, context_tokens, setup.depth
         )
-        return acceptance.survival(setup, probabilities, table.breadth)
+        return acceptance.survival(setup, probabilities, acceptance.branching_of(table, setup.drafter))
 
 
 _ABORT_BLOCK = 1 << 32  # a block of draws that no request verifies often enough to reach

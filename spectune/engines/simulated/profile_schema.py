@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from spectune.space.names import hint
 from spectune.space.sections import Count, Flag, Listed, Positive, Section, Text, readable
 
 SCHEMA = 1
@@ -27,6 +28,8 @@ Deviation = Annotated[float, Field(strict=True, ge=0, le=1)]
 Tokens = Annotated[int, Field(strict=True, ge=1, le=10_000_000)]
 Probability = Annotated[float, Field(strict=True, ge=0, le=1)]
 Probabilities = Annotated[tuple[Probability, ...], Listed, Field(min_length=1)]
+Breadth = Annotated[float, Field(strict=True, ge=0.01, le=10)]
+Confidence = Annotated[float, Field(strict=True, ge=0.01, le=1)]
 
 Point = Literal["startup", "load", "capture", "ready", "warmup", "bench", "shutdown"]
 Kind = Literal[
@@ -93,14 +96,32 @@ class Draft(Section):
     graph: Flag = True
 
 
+class DrafterTrees(Section):
+    """What the trees of one drafter are like where it differs from the others; None for where it does not."""
+
+    breadth: Breadth | None = None
+    confidence: Confidence | None = None
+
+
 class AcceptanceTable(Section):
-    """How often drafted tokens are right: position by position of a chain, the last one repeats."""
+    """How often drafted tokens are right: position by position of a chain, the last one repeats; and its trees."""
 
     default: Probabilities
     drafters: dict[str, Probabilities] = Field(default_factory=dict)
-    breadth: Annotated[float, Field(strict=True, ge=0.01, le=10)] = 0.35
+    breadth: Breadth = 0.35
+    confidence: Confidence = 1.0
+    trees: dict[str, DrafterTrees] = Field(default_factory=dict)
     by_class: dict[str, Annotated[float, Field(strict=True, ge=0, le=100)]] = Field(default_factory=dict)
     context_halving_ktokens: Annotated[float, Field(strict=True, ge=0, le=1_000_000)] = 0.0
+
+    @field_validator("trees")
+    @classmethod
+    def _of_its_drafters(cls, trees: dict[str, DrafterTrees], info: ValidationInfo) -> dict[str, DrafterTrees]:
+        drafters = info.data.get("drafters", trees)
+        for name in trees:
+            if name not in drafters:
+                raise ValueError(f"the drafter '{name}' has no positions in acceptance.drafters{hint(name, drafters)}")
+        return trees
 
 
 class Graphs(Section):

@@ -10,11 +10,11 @@ from functools import cached_property, partial
 import numpy as np
 import numpy.typing as npt
 
-from spectune.search.guided.branching import CONFIDENCES, USUAL, SeenTree, fitted, table_size
+from spectune.engines.draft_trees import Branching, chain_lengths, tree_lengths
+from spectune.search.guided.branching import USUAL, SeenTree, fitted, table_size
 from spectune.search.guided.drafts import Alike, Drafts
 from spectune.search.guided.mixture import ClassSurvival, blended, cycles
 from spectune.search.guided.setting import Setting
-from spectune.search.guided.trees import Branching, chain_lengths, tree_lengths
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -68,13 +68,12 @@ class AcceptanceModel:
     by_class: Mapping[str, tuple[tuple[float, tuple[float, ...]], ...]] = field(default_factory=dict)
 
     @classmethod
-    def fit(cls, observed: Iterable[Accepted], depth: int, confidences: Floats = CONFIDENCES) -> AcceptanceModel:
+    def fit(cls, observed: Iterable[Accepted], depth: int) -> AcceptanceModel:
         """Fit all drafters.
 
         Args:
             observed: Speculating launches, level by level.
             depth: Deepest position that will be asked for.
-            confidences: Values of κ to choose from.
         """
         by_drafter: dict[str, list[Accepted]] = {}
         for item in observed:
@@ -84,8 +83,8 @@ class AcceptanceModel:
         conditionals = {name: _conditionals(items, guess, depth) for name, items in by_drafter.items()}
         fallback = _mean_shape(list(conditionals.values()), depth)
         trees = {name: _trees(conditionals[name], items) for name, items in by_drafter.items()}
-        shared = fitted(itertools.chain.from_iterable(trees.values()), USUAL, confidences)
-        branchings = {name: fitted(seen, shared, confidences) for name, seen in trees.items()}
+        shared = fitted(itertools.chain.from_iterable(trees.values()), USUAL)
+        branchings = {name: fitted(seen, shared) for name, seen in trees.items()}
         tried = {name: max(_tried(item) for item in items) for name, items in by_drafter.items()}
         by_class = {name: found for name, items in by_drafter.items() if (found := _by_class(items, guess, depth))}
         return cls(conditionals, {**branchings, "": shared}, fallback, tried, by_class)

@@ -35,8 +35,8 @@ def keys_of(model: type[BaseModel], before: str = "") -> Iterator[tuple[str, boo
         if inner is None:
             yield key, field.is_required()
         else:
-            listed = typing.get_origin(field.annotation) is tuple
-            yield from keys_of(inner, f"{key}[]." if listed else f"{key}.")
+            among = {tuple: "[]", dict: ".NAME"}.get(typing.get_origin(field.annotation), "")
+            yield from keys_of(inner, f"{key}{among}.")
 
 
 def test_every_key_stands_in_the_page_and_no_other() -> None:

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simulated_samples import a_launch, a_setup
 
-from spectune.engines.simulated.acceptance import accept_length, position_probabilities, ranked, survival
+from spectune.engines.draft_trees import Branching
+from spectune.engines.simulated.acceptance import accept_length, branching_of, position_probabilities, survival
 from spectune.engines.simulated.profile_schema import AcceptanceTable
 
 PROBABILITY = st.floats(0.0, 0.98)
@@ -19,7 +20,7 @@ BREADTH = st.floats(0.1, 1.0)
 
 def tau(probabilities: list[float], topk: int, tokens: int, breadth: float = 0.35) -> float:
     setup = a_setup(len(probabilities), topk, tokens)
-    return accept_length(survival(setup, probabilities, breadth))
+    return accept_length(survival(setup, probabilities, Branching(breadth)))
 
 
 @given(PROBABILITY, st.integers(1, 15))
@@ -46,17 +47,9 @@ def test_a_tree_with_room_for_the_chain_accepts_no_less(probabilities: list[floa
     assert tau(probabilities, topk, len(probabilities) + 1, breadth) >= chain - 1e-12
 
 
-@given(PROBABILITY, st.integers(1, 8), BREADTH)
-def test_ranked_children_share_one_probability(probability: float, topk: int, breadth: float) -> None:
-    children = ranked(probability, topk, breadth).tolist()
-    assert children[0] == pytest.approx(probability)
-    assert sum(children) <= 1.0
-    assert all(left >= right - 1e-12 for left, right in itertools.pairwise(children))
-
-
 @given(PROBABILITIES, st.integers(1, 4), st.integers(2, 20))
 def test_survival_never_rises_with_depth(probabilities: list[float], topk: int, tokens: int) -> None:
-    survivals = survival(a_setup(len(probabilities), topk, tokens), probabilities, 0.35)
+    survivals = survival(a_setup(len(probabilities), topk, tokens), probabilities, Branching(0.35))
     assert all(left >= right - 1e-12 for left, right in itertools.pairwise((1.0, *survivals)))
 
 
@@ -100,3 +93,29 @@ def test_block_drafts_are_chains() -> None:
     setup = a_setup(1, 1, 8, speculative_algorithm="DFLASH")
     assert setup.depth == 7
     assert a_launch(setup).accept_length(None, 0) > 2
+
+
+def test_each_drafter_has_its_own_trees_or_those_of_all() -> None:
+    table = AcceptanceTable.model_validate(
+        {
+            "default": [0.8],
+            "drafters": {"unsure": [0.8], "broad": [0.8], "plain": [0.8]},
+            "confidence": 0.5,
+            "trees": {"unsure": {"confidence": 0.3}, "broad": {"breadth": 0.6}},
+        }
+    )
+    found = {name: branching_of(table, name) for name in ("unsure", "broad", "plain", "unknown", None)}
+    assert found["unsure"] == Branching(0.35, 0.3)
+    assert found["broad"] == Branching(0.6, 0.5)
+    assert found["plain"] == found["unknown"] == found[None] == Branching(0.35, 0.5)
+
+
+def test_a_launch_draws_its_drafter_s_trees() -> None:
+    acceptance = {"default": [0.85], "drafters": {"d": [0.85]}, "trees": {"d": {"confidence": 0.4}}}
+    sure, unsure = (
+        a_launch(a_setup(5, 4, 6, speculative_draft_model_path=name), acceptance=acceptance).accept_length(None, 0)
+        for name in ("e", "d")
+    )
+    assert unsure < 0.9 * sure
+    chain = a_launch(a_setup(5, 1, 6, speculative_draft_model_path="d"), acceptance=acceptance)
+    assert chain.accept_length(None, 0) == pytest.approx(sure)

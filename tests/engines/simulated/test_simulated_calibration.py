@@ -92,6 +92,26 @@ def test_the_measured_tables(profile: str, target: str, drafter: str, cycle_off:
         assert prediction.cycle_ms == pytest.approx(cycle_ms, rel=cycle_off)
 
 
+@pytest.mark.parametrize(
+    ("profile", "target", "drafter", "off"),
+    [
+        ("llama-3.3-70b-nvlink", "Llama-3.3-70B-Instruct", "", 0.06),
+        ("qwen3-next-80b-a3b", "Qwen3-Next-80B-A3B-Instruct-FP8", "specforge", 0.12),
+    ],
+)
+def test_the_measured_trees(profile: str, target: str, drafter: str, off: float) -> None:
+    rows = [
+        row
+        for row in csv.DictReader(TABLE.read_text("utf-8").splitlines())
+        if row["target_model"] == target and row["topk"] != "1" and row["draft"] != "baseline"
+    ]
+    assert {row["topk"] for row in rows} == {"3", "4"}
+    for row in rows:
+        point = tuple(int(row[name]) for name in ("steps", "topk", "num_draft_tokens"))
+        prediction = predicted(profile, *point, drafter=drafter, concurrency=8, prompt_class="chat")
+        assert prediction.accept_length == pytest.approx(float(row["accept_length"]), rel=off)
+
+
 def test_three_billion_active_parameters_and_a_weak_drafter_lose_at_batch_1() -> None:
     none = predicted("qwen3-next-80b-a3b").decode_speed
     points = [(steps, 1, steps + 1) for steps in range(1, 8)] + [(2, 4, 16), (3, 8, 17), (4, 4, 16), (5, 8, 32)]

@@ -74,6 +74,7 @@ def test_left_out_keys_have_the_page_s_defaults() -> None:
     assert (file.target.knee_tokens, file.target.knee_factor, file.target.kv_ms_per_ktoken) == (None, 1.0, 0.0)
     assert (file.target.moe, file.target.verify_graph, file.draft.graph) == (None, True, True)
     assert (file.acceptance.breadth, file.acceptance.by_class, file.acceptance.context_halving_ktokens) == (0.35, {}, 0)
+    assert (file.acceptance.confidence, file.acceptance.trees) == (1.0, {})
     assert (file.graphs.mb_per_token, file.graphs.reserve_gb) == (0.5, 2.0)
     assert file.faults == file.effects == ()
 
@@ -112,6 +113,11 @@ def test_all_mistakes_are_told_at_once_with_their_lines() -> None:
         ("  knee_tokens: 256\n", "", "means nothing without knee_tokens"),
         ("[0.63, 0.587", "[1.63, 0.587", "at most 1"),
         ("default: [0.63, 0.587, 0.45, 0.38, 0.33, 0.30]", "default: []", "must not be empty"),
+        ("  breadth: 0.35", "  confidence: 1.2", "acceptance.confidence must be at most 1, but got 1.2"),
+        ("  breadth: 0.35", "  confidence: .nan", "acceptance.confidence must be"),
+        ("  breadth: 0.35", "  trees: {org/drafter-b: {confidence: 0}}", "confidence must be at least 0.01, but got 0"),
+        ("  breadth: 0.35", "  trees: {org/drafter-b: {sureness: 1}}", "unknown key 'sureness' in acceptance.trees"),
+        ("  breadth: 0.35", "  trees: {org/drafter: {breadth: 0.3}}", "'org/drafter' has no positions in acceptance"),
         ("kind: hang, times: 1", "kind: hang, times: 0", "must be at least 1"),
         ("kind: hang", "kind: partial_failure", "needs the share"),
         ("kind: hang", "share: 0.5, kind: hang", "share belongs to partial_failure"),

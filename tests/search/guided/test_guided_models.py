@@ -10,6 +10,7 @@ from guided_world import SHAPES, TEXT, engine, search, space
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spectune.engines.draft_trees import chain_lengths
 from spectune.search.guided.acceptance import AcceptanceModel, Accepted, even_survival
 from spectune.search.guided.acquisition import area_gains, expected_improvement, sureness
 from spectune.search.guided.bounds import out_of_reach
@@ -25,7 +26,6 @@ from spectune.search.guided.mixture import ClassSurvival, cycles
 from spectune.search.guided.residual import FITTED, Residual
 from spectune.search.guided.setting import Setting
 from spectune.search.guided.table import CandidateTable
-from spectune.search.guided.trees import chain_lengths
 from spectune.search.proposing.proposals import Proposer
 from spectune.space import Parameter
 

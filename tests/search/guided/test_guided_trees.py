@@ -1,4 +1,4 @@
-"""The law of trees: what it must hold whatever the drafter, and what measured trees say of it."""
+"""The law of trees, fitted: what measured ones say of it."""
 
 from __future__ import annotations
 
@@ -7,18 +7,12 @@ import statistics
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from spectune.engines.draft_trees import Branching, tree_lengths
 from spectune.search.guided.acceptance import AcceptanceModel, Accepted, even_survival
-from spectune.search.guided.branching import USUAL, SeenTree, fitted
+from spectune.search.guided.branching import USUAL, Misfit, SeenTree, fitted, refined
 from spectune.search.guided.drafts import Drafts
 from spectune.search.guided.setting import Setting
-from spectune.search.guided.trees import Branching, chain_lengths, tree_lengths
-
-probabilities = st.floats(0.02, 0.98)
-shapes = st.lists(probabilities, min_size=1, max_size=6).map(tuple)
-breadths, confidences, widths = st.floats(0.05, 1.0), st.floats(0.1, 1.0), st.sampled_from([2, 4, 8])
 
 # Accept lengths of 3/1/4, 5/1/6, 7/1/8, 5/3/6 and 7/4/8 (SpecBundle, sgl-project/SpecForge docs/spec_bundle, batch 8).
 MEASURED = {
@@ -29,32 +23,6 @@ MEASURED = {
     "Qwen3-Next-80B gsm8k": (3.1339, 3.9038, 4.3456, 4.0227, 4.6076),
 }
 TREES = ((5, 3, 6), (7, 4, 8))
-
-
-@given(shapes, widths, breadths)
-def test_trees_grow_with_steps_and_tokens_and_are_bounded(chain: tuple[float, ...], topk: int, breadth: float) -> None:
-    lengths = tree_lengths(chain, topk, Branching(breadth), 24)
-    assert (np.diff(lengths[1:, 2:], axis=1) >= -1e-12).all()
-    assert (np.diff(lengths[:, 2:], axis=0) >= -1e-9).all()
-    for steps in range(1, len(chain) + 1):
-        assert (lengths[steps] <= steps + 1 + 1e-9).all()
-        assert lengths[steps, -1] >= chain_lengths(chain)[min(steps, 1)] - 1e-9
-
-
-@given(shapes, widths, breadths, confidences)
-def test_an_unsure_drafter_keeps_no_better_nodes(
-    chain: tuple[float, ...], topk: int, breadth: float, confidence: float
-) -> None:
-    sure, unsure = (tree_lengths(chain, topk, Branching(breadth, k), 24) for k in (1.0, confidence))
-    assert (unsure <= sure + 1e-9).all()
-    assert (np.diff(unsure[1:, 2:], axis=1) >= -1e-12).all(), "more tokens never accept less"
-
-
-def test_a_sure_drafter_keeps_the_chain_and_an_unsure_one_siblings() -> None:
-    chain = (0.8,) * 5
-    sure, unsure = (tree_lengths(chain, 3, Branching(0.3, k), 6)[5, 6] for k in (1.0, 0.4))
-    assert sure == pytest.approx(chain_lengths(chain)[5])
-    assert unsure < 0.9 * sure
 
 
 def chain_of(short: float, middle: float, long: float) -> tuple[float, ...]:
@@ -102,6 +70,11 @@ def test_what_was_launched_tells_breadth_and_confidence() -> None:
     assert found.breadth == pytest.approx(truth.breadth, rel=0.15)
     assert found.confidence == pytest.approx(truth.confidence, rel=0.15)
     assert fitted([], USUAL) == USUAL
+    assert refined([], USUAL) == USUAL
+    close = refined(seen, USUAL)
+    assert close.breadth == pytest.approx(truth.breadth, rel=0.1)
+    assert close.confidence == pytest.approx(truth.confidence, rel=0.1)
+    assert Misfit(seen, USUAL)(close) <= Misfit(seen, USUAL)(found)
 
 
 def test_a_tight_tree_is_doubted_until_one_was_launched() -> None:
