@@ -10,6 +10,9 @@ from typing import Any
 from forked import python_m
 from readme_commands import ROOT
 
+from benchmarks.search_quality import sure
+from spectune.engines.simulated.profile import load_profile
+
 SPACE = Path(__file__).with_name("quality_space.yaml")
 KEYS = {
     "profile", "sampler", "median_launches_to_5pct", "median_launches_to_2pct", "median_launches_to_1pct", "solved",
@@ -51,6 +54,14 @@ def test_the_guided_search_solves_a_small_space() -> None:
     assert tpe["false_stop_rate"] is tpe["outdone_stop_rate"] is None, "it has no stop rule"
     assert (tpe["stops"], tpe["median_stop"]) == (0, None)
     assert guided["stops"] in {0, 1}
+
+
+def test_drafters_may_be_sure_of_their_ranking() -> None:
+    profile = load_profile("llama-3.3-70b-nvlink")
+    tables = [sure(one).file.acceptance for one in (profile, sure(profile))]
+    assert tables[0] == tables[1] == profile.file.acceptance.model_copy(update={"confidence": 1.0})
+    options = ("--profile", "llama-3.3-70b-nvlink", "--samplers", "random", "--seeds", "1", "--budget", "5")
+    assert rows(*options) != rows(*options, "--sure")
 
 
 def test_what_is_never_reached_is_null() -> None:
