@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import select
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +20,12 @@ GUARD = ("-I", "-S", "guard.py")
 
 @dataclass(frozen=True)
 class EngineProcess:
-    """A process of an engine that nobody is in charge of.
+    """A process of an engine that nobody is in charge of, or the guard that is kept from ending it.
 
     Attributes:
         pid: Its process id.
         name: Its title or program name.
-        ours: Whether spectune started it: it carries spectune's mark.
+        ours: Whether spectune started it: it carries spectune's mark, or is an abandoned guard.
     """
 
     pid: int
@@ -61,18 +63,33 @@ def find_processes() -> list[EngineProcess]:
 
 @dataclass(frozen=True)
 class SeenProcess:
-    """What is known of any process of the machine."""
+    """What is known of any process of the machine.
+
+    Attributes:
+        pid: Its process id.
+        parent: That of the process it belongs to.
+        name: Its title or program name.
+        command: Its arguments, the program first.
+        marked: Whether it carries spectune's mark.
+        deserted: Whether it is stopped, and nobody has the other end of its standard input.
+    """
 
     pid: int
     parent: int
     name: str
     command: tuple[str, ...]
     marked: bool
+    deserted: bool = False
 
     @property
     def guard(self) -> bool:
-        """Whether it is the guard of a living launch of spectune."""
+        """Whether it is the guard of a launch of spectune."""
         return len(self.command) > 3 and (*self.command[1:3], Path(self.command[3]).name) == GUARD
+
+    @property
+    def abandoned_guard(self) -> bool:
+        """Whether it is a guard whose spectune is gone, and that somebody stopped before it could see that."""
+        return self.guard and self.deserted
 
     @property
     def worker(self) -> bool:
@@ -90,16 +107,19 @@ class SeenProcess:
 def ownerless(seen: Mapping[int, SeenProcess]) -> list[EngineProcess]:
     """Return the processes of engines whose owner is gone: the guard of a marked one, the launcher of an unmarked one.
 
+    An abandoned guard is in charge of nothing, and is returned with what it guards.
+
     Args:
         seen: All processes, by pid.
     """
     found = []
     for process in seen.values():
         above = _above(process, seen)
-        if any(one.guard for one in above):
+        if any(one.guard and not one.abandoned_guard for one in above):
             continue
-        if process.marked or (process.worker and not any(one.launcher for one in above)):
-            found.append(EngineProcess(process.pid, process.name, process.marked))
+        ours = process.marked or process.abandoned_guard
+        if ours or (process.worker and not any(one.launcher for one in above)):
+            found.append(EngineProcess(process.pid, process.name, ours))
     return sorted(found, key=lambda one: one.pid)
 
 
@@ -126,7 +146,8 @@ def _processes() -> list[SeenProcess]:
             continue
         command = tuple(info["cmdline"] or ())
         title = command[0].split()[0] if command and command[0].startswith(TITLE) else info["name"] or "?"
-        found.append(SeenProcess(info["pid"], info["ppid"] or 0, title, command, _marked(process)))
+        deserted = info["status"] == psutil.STATUS_STOPPED and _unheard(process.pid)
+        found.append(SeenProcess(info["pid"], info["ppid"] or 0, title, command, _marked(process), deserted))
     return found
 
 
@@ -135,6 +156,20 @@ def _marked(process: psutil.Process) -> bool:
         return SERVER_ID_VARIABLE in process.environ()
     except (psutil.Error, OSError):  # gone, or another user's
         return False
+
+
+def _unheard(pid: int) -> bool:
+    """Whether the standard input of a process is a pipe that nobody can write to any more."""
+    try:
+        descriptor = os.open(f"/proc/{pid}/fd/0", os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError:  # gone, or another user's
+        return False
+    try:
+        asked = select.poll()
+        asked.register(descriptor, 0)
+        return any(event & select.POLLHUP for _, event in asked.poll(0))
+    finally:
+        os.close(descriptor)
 
 
 def _above(process: SeenProcess, seen: Mapping[int, SeenProcess]) -> list[SeenProcess]:

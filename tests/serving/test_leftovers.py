@@ -73,6 +73,15 @@ def test_marked_processes_are_in_charge_of_their_guard() -> None:
     assert ownerless(seen(spectune, guard, running, worker, left)) == [EngineProcess(9, "python", ours=True)]
 
 
+def test_an_abandoned_guard_is_left_over_with_what_it_guards() -> None:
+    guard = SeenProcess(3, 1, "python", GUARD, marked=False, deserted=True)
+    engine = SeenProcess(4, 3, "python", ("python", "-m", "sglang.launch_server"), marked=True)
+    other = SeenProcess(8, 1, "python", ("python", "train.py"), marked=False, deserted=True)
+    assert ownerless(seen(guard, engine, other)) == [
+        EngineProcess(3, "python", ours=True), EngineProcess(4, "python", ours=True),
+    ]  # fmt: skip
+
+
 def test_a_circle_of_parents_ends() -> None:
     one, other = SeenProcess(5, 6, "sglang::a", (), marked=False), SeenProcess(6, 5, "x", (), marked=False)
     assert [process.pid for process in ownerless(seen(one, other))] == [5]

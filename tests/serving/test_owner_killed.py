@@ -17,6 +17,7 @@ import psutil
 import pytest
 
 from benchmarks.services.daemon import eventually
+from spectune.serving import end_leftovers
 from spectune.serving.processes import is_alive, marked_processes
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -58,6 +59,25 @@ def test_shared_memory_goes_after_kill_9_of_the_owner(
         process.kill()
         process.wait()
         assert eventually(lambda: not psutil.pid_exists(facts["guard"]))
+    assert not any(path.exists() for path in made)
+
+
+def test_a_stopped_guard_whose_owner_was_killed_is_woken_by_the_next_spectune(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEGMENT", tmp_path.name)
+    made = [Path(f"/dev/shm/sglang_loads_{name}_{tmp_path.name}.shm") for name in ("own", "shared")]
+    with owner(tmp_path, "segments", "serving") as (process, facts):
+        guard = psutil.Process(facts["guard"])
+        guard.suspend()
+        end_leftovers()
+        assert guard.status() == psutil.STATUS_STOPPED, "its owner lives"
+        process.kill()
+        process.wait()
+        engine = {found.pid for found in marked_processes(facts["server_id"])}
+        assert engine, "nobody has ended it"
+        assert engine | {guard.pid} <= {ended.pid for ended in end_leftovers()}
+        assert not any(psutil.pid_exists(pid) for pid in (guard.pid, *engine))
     assert not any(path.exists() for path in made)
 
 
