@@ -78,6 +78,8 @@ def cases(folder: Path, flood_mb: int) -> Iterator[Case]:
         ("engine frozen by SIGSTOP", "spectune.engines.simulated", signal.SIGSTOP, "hang"),
     ):
         yield Case(name, functools.partial(try_strike, name, folder / name.replace(" ", "-"), words, how, wanted))
+    name = "guard stopped, then kill -9 of spectune"
+    yield Case(name, functools.partial(try_stopped_guard, name, folder / "stopped-guard"))
 
 
 def try_descriptors(name: str, folder: Path, limit: int) -> Row:
@@ -145,6 +147,20 @@ def try_strike(name: str, folder: Path, words: str, how: signal.Signals, wanted:
     row = _here(name, bench, seen, wanted)
     detected = seen.ending_s[1] - struck[0] if struck and len(seen.ending_s) > 1 else None
     return replace(row, detected_s=detected, ok=row.ok and detected is not None)
+
+
+def try_stopped_guard(name: str, folder: Path) -> Row:
+    """Stop the guard of the second launch, so that nobody ends it with its spectune; then search again."""
+    bench = Bench(folder)
+    bench.write(virtual=False, trials=LAUNCHES)
+    with bench.start() as search:
+        while search.poll() is None and not (bench.study.root / "trials/0001/canary.json").exists():
+            time.sleep(0.05)
+        for process in bench.processes():
+            if any(word.endswith("guard.py") for word in process.cmdline()):
+                process.suspend()
+        search.kill()
+    return judged(name, bench, bench.results(), (0, "killed with -9"), bench.search(), launches=LAUNCHES)
 
 
 def _here(

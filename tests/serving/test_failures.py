@@ -61,6 +61,11 @@ def test_the_message_has_the_logs_own_words() -> None:
         ("OSError: [Errno 28] No space left on device", "environment"),
         ("zmq.error.ZMQError: Too many open files", "environment"),
         ("OSError: [Errno 24] Too many open files: '/m/model.safetensors'", "environment"),
+        ("RuntimeError: can't start new thread", "environment"),
+        ("libgomp: Thread creation failed: Resource temporarily unavailable", "environment"),
+        ("OpenBLAS blas_thread_init: pthread_create failed: Resource temporarily unavailable", "environment"),
+        ("BlockingIOError: [Errno 11] Resource temporarily unavailable", "environment"),
+        ("zmq.error.Again: Resource temporarily unavailable", "crash"),
         (
             "OSError: It looks like the config file at '/m/x/config.json' is not a valid JSON file.",
             "unsupported",

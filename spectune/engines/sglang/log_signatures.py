@@ -21,6 +21,11 @@ SIGNATURES: tuple[tuple[str, str, str], ...] = (
         "the limit of open files is too low, raise it with `ulimit -n`",
     ),
     (
+        r"can't start new thread|(?i:thread creation failed|pthread_create failed)|BlockingIOError: \[Errno 11\]",
+        "environment",
+        "the limit of processes and threads is too low, raise it with `ulimit -u`, or that of the container",
+    ),
+    (
         r"Some GPUs may be occupied by other processes",
         "environment",
         "other processes occupy part of the GPU memory",
