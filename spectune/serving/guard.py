@@ -72,7 +72,7 @@ class Guard:
         try:
             self._engine = launch(**order)
         except (OSError, ValueError, subprocess.SubprocessError) as error:
-            report(event="failed", error=str(error))
+            report(event="failed", error=str(error), errno=getattr(error, "errno", None))
             return 1
         report(event="started", pid=self._engine.pid)
         began = self._supervise()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import signal
 import subprocess
@@ -23,6 +24,11 @@ from spectune.serving.segments import remove_unused
 
 GRACE_S = 8.0
 GUARD_MARGIN_S = 70.0  # beyond the grace, before the guard itself is given up; it reports the unkillable after 60 s
+LIMITS: Mapping[int | None, str] = {
+    errno.EAGAIN: "; raise the limit of processes (`ulimit -u`, or that of the container)",
+    errno.EMFILE: "; raise the limit of open files (`ulimit -n`)",
+}
+"""What an error's number tells of a limit that was met."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +154,8 @@ class GuardedTree:
                     start_new_session=True,
                 )
         except OSError as error:
-            raise SpectuneError(f"cannot start {self._argv[0]!r} with its log in {self.log_path}: {error}") from error
+            words = f"cannot start {self._argv[0]!r} with its log in {self.log_path}: {error}"
+            raise SpectuneError(words + LIMITS.get(error.errno, "")) from error
 
     def _order(self, order: Mapping[str, object]) -> None:
         assert self._guard is not None
@@ -184,8 +191,8 @@ class GuardedTree:
             case "started":
                 self._started.set_result(event["pid"])
             case "failed":
-                message = f"cannot execute the program {self._argv[0]!r}: {event['error']}"
-                self._started.set_exception(SpectuneError(message))
+                words = f"cannot execute the program {self._argv[0]!r}: {event['error']}"
+                self._started.set_exception(SpectuneError(words + LIMITS.get(event["errno"], "")))
                 self._exited.set_result(None)
                 self._stopped.set_result(Teardown(left=0, forced=False, seconds=0.0))
             case "exited":

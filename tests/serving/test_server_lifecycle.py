@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -255,6 +256,20 @@ def test_a_log_that_cannot_be_written(tmp_path: Path) -> None:
     server = Server(["true"], {}, port=1, log_path=tmp_path / "file" / "log")
     with pytest.raises(SpectuneError, match="cannot start 'true' with its log in"):
         asyncio.run(server.start())
+
+
+def test_a_limit_that_keeps_a_program_from_starting_is_named(tmp_path: Path) -> None:
+    async def use() -> None:
+        server = Server(["true"], {}, port=1, log_path=tmp_path / "log")
+        before = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")), before[1]))  # noqa: PTH208
+        try:
+            with pytest.raises(SpectuneError, match=r"Too many open files.*; raise the limit of open .*`ulimit -n`"):
+                await server.start()
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+    asyncio.run(use())
 
 
 def test_two_servers_live_side_by_side(tmp_path: Path) -> None:
