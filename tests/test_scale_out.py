@@ -65,6 +65,8 @@ def test_the_job_is_one_pod_for_each_group_of_gpus(job: Any) -> None:
     assert (job["apiVersion"], spec["completionMode"]) == ("batch/v1", "Indexed")
     assert spec["completions"] == spec["parallelism"] > spec["maxFailedIndexes"]
     assert spec["backoffLimitPerIndex"] > 0
+    (rule,) = spec["podFailurePolicy"]["rules"]
+    assert all(condition.keys() == {"type", "status"} for condition in rule["onPodConditions"]), "both are required"
     assert pod["restartPolicy"] == "Never"
     (container,) = pod["containers"]
     assert container["resources"]["limits"]["nvidia.com/gpu"] == 8
