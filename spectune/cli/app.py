@@ -11,6 +11,7 @@ from spectune.cli.exhausted import exhausted
 from spectune.cli.program import app
 from spectune.cli.silence import SILENCE
 from spectune.cli.streams import open_standard_streams, print_error
+from spectune.cli.title import hide_passwords
 from spectune.errors import SpectuneError
 
 DONE, BAD_INPUT, INTERRUPTED = 0, 2, 130
@@ -18,6 +19,7 @@ DONE, BAD_INPUT, INTERRUPTED = 0, 2, 130
 
 def main() -> None:
     """Run the command line and end the process with its exit code."""
+    hide_passwords()
     open_standard_streams()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends like Ctrl-C, at whatever it finds us
     SILENCE.begin()
