@@ -7,11 +7,12 @@ import sys
 import threading
 import time
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rich.console import Console, ConsoleRenderable, RenderHook
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderableType, RenderHook
+from rich.segment import Segment
 from rich.text import Text
 
 from spectune.cli.silence import SILENCE
@@ -20,29 +21,42 @@ from spectune.printable import printable
 
 SLOW_S = 1.0  # seconds without a word after which people wonder
 EVERY_S = 2.0  # between two words on how far something is
+LINE_ENDS = {"Zl", "Zp"}  # categories of Unicode
 UNBOUNDED = 1_000_000  # characters; a pipe has no width, and whoever reads it breaks lines as they like
 
 
-class _Tamed(RenderHook):
-    """Takes out of every text what a terminal would obey: names, notes and logs are other people's words."""
+class _Silenced(RenderHook):
+    """Ends what is said while nothing is."""
 
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
         SILENCE.end()
-        for text in renderables:
-            if isinstance(text, Text):  # letter for letter, so that its styles stay where they are
-                text.plain = "".join(map(_tame, text.plain))
         return renderables
 
 
-def _tame(letter: str) -> str:
-    return letter if letter in "\n\t" or unicodedata.category(letter)[0] != "C" else "\N{REPLACEMENT CHARACTER}"
-
-
 class _Console(Console):
-    """A console whose reader may leave, which is no failure: `| head` ends with the exit code of every command."""
+    """A console that no text can take over, be it in a table: names, notes and logs are other people's words."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Render something without what a terminal would obey, letter for letter, so that styles stay in place."""
+        if isinstance(renderable, str):
+            renderable = _tamed(renderable)
+        elif isinstance(renderable, Text):
+            renderable = renderable.copy()
+            renderable.plain = _tamed(renderable.plain)
+        return super().render(renderable, options)
 
     def on_broken_pipe(self) -> None:
+        """Let a reader leave, which is no failure: `| head` ends with the exit code of every command."""
         raise BrokenPipeError
+
+
+def _tamed(text: str) -> str:
+    return "".join(letter if _harmless(letter) else "\N{REPLACEMENT CHARACTER}" for letter in text)
+
+
+def _harmless(letter: str) -> bool:
+    category = unicodedata.category(letter)
+    return letter in "\n\t" or not (category.startswith("C") or category in LINE_ENDS)
 
 
 def _console(*, stderr: bool) -> Console:
@@ -50,7 +64,7 @@ def _console(*, stderr: bool) -> Console:
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="replace")  # a terminal without τ shows a question mark
     console = _Console(stderr=stderr, highlight=False)
-    console.push_render_hook(_Tamed())
+    console.push_render_hook(_Silenced())
     if not console.is_terminal:
         console.width, console.soft_wrap = UNBOUNDED, True
     return console

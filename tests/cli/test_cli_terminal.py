@@ -15,15 +15,23 @@ from rich.text import Text
 from spectune.cli.terminal import OUT, TimeLeft
 
 SPECTUNE = str(Path(sys.executable).with_name("spectune"))
-HOSTILE = "a\x1b]0;title\x07b\u202ec\x9b31md\tτ\u202f3"
+HOSTILE = "a\x1b]0;title\x07b\u202ec\x9b31m\u2028d\tτ\u202f3"
 
 
-@pytest.mark.parametrize("thing", [HOSTILE, Text(HOSTILE, style="bold").append(" end", style="red")])
-def test_no_control_character_reaches_the_terminal(thing: str | Text) -> None:
+def table_of(*cells: str | Text) -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_row(*cells)
+    return table
+
+
+@pytest.mark.parametrize(
+    "thing", [HOSTILE, Text(HOSTILE, style="bold").append(" end", style="red"), table_of(HOSTILE, Text(HOSTILE))]
+)
+def test_no_control_character_reaches_the_terminal(thing: str | Text | Table) -> None:
     with OUT.capture() as captured:
         OUT.print(thing, markup=False, soft_wrap=True)
     shown = captured.get()
-    assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(shown)
+    assert not {"\x1b", "\x07", "\x9b", "\u202e", "\u2028"} & set(shown)
     assert shown.startswith("a\N{REPLACEMENT CHARACTER}]0;title")
     assert "τ\u202f3" in shown
 
