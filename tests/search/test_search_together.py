@@ -39,10 +39,15 @@ def said(folder: Path, *arguments: str, storage: str = "") -> subprocess.Complet
 
 
 def environments(pid: int) -> Iterator[bytes]:
-    """Yield the environment of every process below one."""
+    """Yield the environment of every process below one that runs a program of its own.
+
+    Between fork and exec a process is its parent's memory, and shows what that was started with.
+    """
+    proc, own = Path("/proc"), Path("/proc", str(pid), "cmdline").read_bytes()
     for process in psutil.Process(pid).children(recursive=True):
         with contextlib.suppress(OSError):
-            yield Path(f"/proc/{process.pid}/environ").read_bytes()
+            if (proc / str(process.pid) / "cmdline").read_bytes() not in {own, b""}:
+                yield (proc / str(process.pid) / "environ").read_bytes()
 
 
 def test_two_that_search_share_the_launches(tmp_path: Path) -> None:
