@@ -45,16 +45,22 @@ def list_studies(*, as_json: bool) -> int:
 
 def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
     """Return a row's cells in the order of the columns."""
-    workers, speedup = row["workers"], row["speedup"]
+    workers = row["workers"]
     return (
         row["study"] if workers is None else f"{row['study']} ({count(workers, 'worker')})",
         row["engine"],
         str(row["launches"]),
         _verdict(row),
         row["recommended"] or "",
-        "" if speedup is None else f"{speedup[0]:.2f} ({speedup[1]:.2f}–{speedup[2]:.2f})",
+        _ratio(*row["speedup"] or (None, None, None)),
         _when(row["last_launch"]),
     )
+
+
+def _ratio(judged: float | None, low: float | None, high: float | None) -> str:
+    """Return a speedup with its interval, which few launches do not give."""
+    interval = "" if low is None or high is None else f" ({low:.2f}–{high:.2f})"
+    return "" if judged is None else f"{judged:.2f}{interval}"
 
 
 def _verdict(row: Mapping[str, Any]) -> str:

@@ -125,3 +125,12 @@ def test_widths_fit_or_nothing_more_can_be_cut(whole: list[int], width: int) -> 
     uncut = [place for place in widths if COLUMNS[place].leaves is None]
     if sum(wide + GAP for wide in widths.values()) - GAP > width:
         assert list(widths) == uncut
+
+
+def test_a_speedup_without_an_interval_is_a_figure(tmp_path: Path) -> None:
+    folder = tmp_path / "studies/short"
+    folder.mkdir(parents=True)
+    (folder / "space.yaml").write_text("schema: 1\n")
+    (folder / "summary.json").write_text(json.dumps({"finished": True, "speedup": {"judged": [1.2345, None, None]}}))
+    _, line = spectune("studies", cwd=tmp_path).stdout.splitlines()
+    assert line.split()[-1] == "1.23"
