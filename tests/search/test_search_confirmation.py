@@ -129,6 +129,21 @@ def test_a_clear_case_ends_early_and_says_so() -> None:
     assert found.recommended.values[DRAFTER] == fast
 
 
+def test_a_search_that_ends_by_itself_is_followed_by_its_confirmation_alone() -> None:
+    rng = random.Random(1)
+
+    def speed(step: Step) -> float:
+        fast = 1.6 if step.candidate.values.get(DRAFTER) == chain(3).values[DRAFTER] else 1.0
+        settings = 1.1 if step.candidate.values["env.NCCL_PROTO"] == "LL" else 1.0
+        return 100.0 * fast * settings * (1.0 + rng.gauss(0, 0.012))
+
+    records = played(speed, longer(60), 60)
+    begun = next(n for n, one in enumerate(records) if one.role is Role.CONFIRM)
+    assert len(records) < 60
+    # The best baseline is not the reference, so that a check of the machine would be due: it would begin them anew.
+    assert {one.role for one in records[begun:]} == {Role.CONFIRM}
+
+
 def test_a_close_case_uses_all_that_was_kept() -> None:
     rng = random.Random(3)
     at = longer(30)

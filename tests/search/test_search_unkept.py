@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from search_samples import SPACE, baseline, chain, record, space
+from search_samples import SPACE, baseline, chain, engine, record, space
 from search_simulated import write
 from typer.testing import CliRunner, Result
 
 from spectune.cli.app import app
 from spectune.errors import SpectuneError
 from spectune.search import Role, TrialRecord, summarise, weigh
+from spectune.search.planning.plan import Stop, next_step
+from spectune.search.proposing.proposals import Proposer
+from spectune.search.storage.steps import Step
 from spectune.space import SearchSpace
 
 TOLD = "keeps ttft_p95_ms ≤ 500 at c8: the best reached"
@@ -95,6 +99,36 @@ def test_constraints_that_both_branches_keep_are_not_spoken_of() -> None:
     assert found["unkept"] is found["no_answer"] is None
     assert "keeps" not in found["sentence"]
     assert told([record(0, baseline())])["unkept"] is None
+
+
+def ended(ttft_ms: Callable[[int], float], of: SearchSpace) -> tuple[list[TrialRecord], str]:
+    """Make the launches of a study; those with speculation wait for their first token as long as their number says."""
+    records: list[TrialRecord] = []
+    proposer = Proposer(of, engine(), sampler="random")
+    while isinstance(step := next_step(records, [], of, proposer), Step):
+        waits = ttft_ms(step.trial) if step.candidate.speculative else 100.0
+        records.append(record(step.trial, step.candidate, 150.0, accept=2.0, role=step.role, ttft_ms=waits))
+    assert isinstance(step, Stop)
+    return records, step.reason
+
+
+def test_while_no_speculation_keeps_the_constraints_nothing_is_confirmed_and_the_search_goes_on() -> None:
+    records, reason = ended(lambda _: 900.0, space())
+    assert (len(records), reason) == (12, "the budget of 12 launches is used up")
+    assert Role.CONFIRM not in {one.role for one in records}
+
+
+def test_a_candidate_that_keeps_them_at_last_is_confirmed_with_what_is_left() -> None:
+    records, _ = ended(lambda trial: 900.0 if trial < 10 else 100.0, space(trials=14))
+    kept = next(one.candidate for one in records if one.trial >= 10 and one.candidate.speculative)
+    assert [one.candidate for one in records if one.role is Role.CONFIRM] == [baseline(), kept, kept]
+
+
+def test_a_search_that_has_launched_everything_says_what_nothing_keeps() -> None:
+    at = space(SPACE.replace("from: 1, to: 4", "from: 1, to: 1").replace("[org/strong, org/weak]", "[org/strong]"))
+    records, reason = ended(lambda _: 900.0, at)
+    assert Role.CONFIRM not in {one.role for one in records}
+    assert reason.startswith(f"every legal candidate has been launched, and no launch with speculation {TOLD} 900 ms (")
 
 
 @pytest.fixture(scope="module")

@@ -29,10 +29,17 @@ def unkept(records: Sequence[TrialRecord], space: SearchSpace) -> str | None:
         " with speculation": {one: group for one, group in groups.items() if one.speculative},
         " without speculation": {one: group for one, group in groups.items() if not one.speculative},
     }
-    for whose, among in branches.items():
-        if among and not any(keeps_bounds(group, space) for group in among.values()):
-            return _told(whose, among, space)
-    return None
+    return next((_told(whose, among, space) for whose, among in branches.items() if _none_keeps(among, space)), None)
+
+
+def speculation_breaks(records: Sequence[TrialRecord], space: SearchSpace) -> bool:
+    """Whether speculation was measured, but never within the constraints: then there is nothing to confirm."""
+    return _none_keeps(by_candidate(record for record in records if record.candidate.speculative), space)
+
+
+def _none_keeps(groups: Groups, space: SearchSpace) -> bool:
+    """Whether there are candidates, and none keeps everything."""
+    return bool(groups) and not any(keeps_bounds(group, space) for group in groups.values())
 
 
 def _told(whose: str, groups: Groups, space: SearchSpace) -> str:

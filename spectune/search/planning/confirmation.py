@@ -8,7 +8,7 @@ Two questions may be open: whether to speculate, and with which candidate of the
 are for it: where the search cannot tell which of two is the best of its branch, both are in the first round, and the
 better one over all its launches goes on. Where the launches of the search leave no doubt about it, the rounds are for
 the second: rivals of the branch that is ahead stay in them as long as they may be better, beside one of the other
-branch.
+branch. Where no speculation keeps the constraints, there is nothing to confirm.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from spectune.analysis.preference import TIE_MARGIN
 from spectune.search.evidence.outcome import weigh
 from spectune.search.evidence.ranking import Standing, best_of, chance_to_lead, rivals
 from spectune.search.evidence.timeline import as_in, timeline
+from spectune.search.evidence.unkept import speculation_breaks
 from spectune.search.planning.sharing import Shared
 from spectune.search.storage.records import TrialRecord
 from spectune.search.storage.steps import Role, Step
@@ -47,7 +48,7 @@ class Confirmation:
     """Where the confirmation stands.
 
     Attributes:
-        contenders: Those that began, baselines first; empty when a branch has none.
+        contenders: Those that began, baselines first; empty when a branch has none, or no speculation is within bounds.
         counted: Numbers of the launches that count, of contenders and since the last jump, in order.
         begun: Launches of contenders that are being made.
         rounds: Complete rounds among those that are done.
@@ -122,6 +123,8 @@ def _contenders(
 ) -> tuple[tuple[Candidate, ...], bool | None]:
     """Return who begins, and which branch is ahead for sure (whether it speculates), None where that is open."""
     known = timeline(records, space)
+    if speculation_breaks(known.every, space):
+        return (), None
     believed = None if standing is None else partial(standing, as_in(records, known, known.reference))
     branches = [rivals(known, space, speculative=flag, believed=believed) for flag in (False, True)]
     if not all(branches):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from spectune.search.evidence.unkept import speculation_breaks
 from spectune.search.planning.baselines import twin
 from spectune.search.planning.budget import kept_for_confirmation, needed_from_now
 from spectune.search.planning.confirmation import Confirmation, confirmation
@@ -25,7 +26,8 @@ def where_it_stands(now: Situation) -> Confirmation:
 def search_over(now: Situation) -> bool:
     """Whether what remains of the budget is needed to confirm the finalists, or to decide what they left open.
 
-    A budget that is raised is searched on where they left nothing open.
+    A budget that is raised is searched on where they left nothing open. As long as there are no finalists, all of the
+    budget is for the search.
     """
     needed = kept_for_confirmation(now.space)
     if any(one.role is Role.CONFIRM for one in now.launches):
@@ -36,7 +38,7 @@ def search_over(now: Situation) -> bool:
     if needed <= 0:
         return False
     if needed_from_now(now.records, now.space, needed, now.running):
-        return True
+        return bool(where_it_stands(now).contenders)
     return needed_from_now(now.records, now.space, needed + 1, now.running) and missing_twin(now) is not None
 
 
@@ -75,7 +77,10 @@ def next_finalist(now: Situation) -> Step | None:
 
 def still_to_confirm(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> int:
     """Return how many launches the confirmation is still to have, were the search over."""
-    if not any(record.role is Role.CONFIRM for record in records):
+    if not records:
         return kept_for_confirmation(space)
-    state = where_it_stands(Situation(records, (), (), records[-1].place, space, proposer))
+    now = Situation(records, (), (), records[-1].place, space, proposer)
+    if not any(record.role is Role.CONFIRM for record in records):
+        return 0 if speculation_breaks(now.line.every, space) else kept_for_confirmation(space)
+    state = where_it_stands(now)
     return 0 if state.next is None else max(0, wanted(records, space, state).launches - state.done)

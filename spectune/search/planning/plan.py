@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from spectune.counts import count
+from spectune.search.evidence.unkept import unkept
 from spectune.search.planning import baselines
 from spectune.search.planning.budget import used_up
 from spectune.search.planning.finalists import next_finalist, next_twin, search_over, where_it_stands
@@ -136,8 +137,12 @@ def _failed_so_far(records: Sequence[TrialRecord]) -> list[TrialRecord]:
 
 
 def _check(now: Situation) -> Step | None:
-    """Return the launch that shows what this place's machine does, when it is due and no other worker here makes it."""
-    if search_over(now):
+    """Return the launch that shows what this place's machine does, when it is due and no other worker here makes it.
+
+    None once the search is over: the rounds of the confirmation show it themselves, and one in between would begin them
+    anew.
+    """
+    if _searched(now):
         return None
     known = baselines.reference(now.records)
     if known is not None and now.runs_here(known):
@@ -148,11 +153,16 @@ def _check(now: Situation) -> Step | None:
 
 def _search(now: Situation) -> Step | None:
     """Return the next new candidate, None once what remains is kept for confirmation."""
-    if search_over(now) or _enough(now) is not None:
+    if _searched(now):
         return None
     proposal = baselines.tuning(now.records, now.line, now.space, now.proposer, now.running)
     proposal = proposal or now.proposer.propose(now.comparable, now.running)
     return None if proposal is None else now.step(Role.SEARCH, proposal.candidate, proposal.why)
+
+
+def _searched(now: Situation) -> bool:
+    """Whether the search is over: its launches are used up, or no other is worth one."""
+    return search_over(now) or _enough(now) is not None
 
 
 def _others_search(now: Situation) -> Wait | None:
@@ -176,6 +186,8 @@ def _found(now: Situation) -> Stop | None:
 def _exhausted(now: Situation) -> str:
     state = where_it_stands(now)
     if not state.contenders:
+        if (broken := unkept(now.line.every, now.space)) is not None:
+            return f"every legal candidate has been launched, and {broken}"
         failed = _failed_so_far(now.records)
         causes = [exclusion.words for exclusion in learned(now.records)]
         if failed and not causes:
