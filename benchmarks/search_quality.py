@@ -11,12 +11,14 @@ drawn, not played: truth × launch noise (1.5 %, one factor for all levels) × l
 counted over 4,000 cycles per level.
 
 Samplers are compared on what they propose after the baseline; --whole-plan makes all launches of a study, which tunes
-the baseline and repeats it to see drift. Searches go on where the stop rule holds; a stop is
-outdone where an untried candidate is better than every launched one by more than the rule said none is; false where it
-is that much better than what is recommended at the end, after the confirmation has launched the finalists again; and
-unconfirmed false where it is that much better than what was recommended when the rule held. In the table, beside what
---json has: searches, regions of the space that fail, and in how many searches a sampler gave away less than TPE in the
-same world, averaged over the launches.
+the baseline and repeats it to see drift. Searches go on where the stop rule holds. A stop is false where an untried
+candidate is better, by more than the rule said none is, than what the study's answer recommends: the verdict after the
+confirmation, in a study whose budget is twice the launches made by then. It is unconfirmed false where one is that much
+better than what was believed best when the rule held, and outdone where one is than every launched candidate: there the
+rule itself was wrong, whatever the confirmation chooses.
+
+In the table, beside what --json has: searches, regions of the space that fail, and in how many searches a sampler gave
+away less than TPE in the same world, averaged over the launches.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from benchmarks.worlds.front import hypervolume
 from benchmarks.worlds.world import World
+from spectune.search.evidence.outcome import weigh
 from spectune.search.evidence.ranking import incumbent
 from spectune.search.guided.stopping import MARGIN, Outlook
 from spectune.search.planning.plan import next_step
@@ -40,7 +41,7 @@ class Search:
         stopped_after: Launches after which the stop rule held for the first time; None if it never did.
         outdone: Whether an untried candidate was better than every launched one by more than the rule said none is.
         unconfirmed: Whether it was that much better than the one recommended when the rule held.
-        false_stop: Whether one is than what is recommended at the end, after the confirmation.
+        false_stop: Whether one is than what the study's answer recommends at the end, after the confirmation.
     """
 
     world: str
@@ -118,8 +119,8 @@ def search(world: World, sampler: str, seed: int, budget: int, *, whole_plan: bo
             found.outdone = _missed(world, records) > max(world.score(record.candidate) for record in records)
             found.unconfirmed = _missed(world, records) > found.scores[-1]
             whole_study = _to_the_end(records, world, Proposer(space, world.engine, sampler=sampler, seed=seed), seed)
-            confirmed = incumbent(whole_study, space, proposer.standing)
-            found.false_stop = confirmed is None or _missed(world, whole_study) > world.score(confirmed)
+            answer = weigh(whole_study, space).recommended
+            found.false_stop = answer is None or _missed(world, whole_study) > world.score(answer)
     return found
 
 
