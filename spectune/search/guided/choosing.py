@@ -18,8 +18,7 @@ Booleans = npt.NDArray[np.bool_]
 SHORTLIST = 400
 RUNS = 0.3  # chance to run of what is launched, at least, as long as there is any such candidate
 LIKELY = 0.5  # chance to run of what is launched for what it teaches, or for the front, at least
-FAILURE_COST = 0.05  # of the score, in choosing whom to look at closely
-HOPE = 0.5  # of the deviations: mostly the best prediction is followed, less what might be
+FAILURE_COST = 0.05  # of a drawn score, for the chance to fail
 WORSE = 0.1  # of the logarithm of an objective: as far below the baseline a candidate may still be one to choose
 LEADING = 10  # candidates of each mixture that are looked at
 MIXTURES = np.linspace(0.05, 0.95, 19)  # of two objectives: what the first counts
@@ -54,26 +53,26 @@ def promising(beliefs: Landscape, untried: Booleans, tried: Sequence[int], weigh
         tried: Numbers of what was measured.
         weights: How much each objective counts, 1 together.
     """
-    numbers = shortlist(beliefs, untried, weights @ beliefs.means[: beliefs.goals])
-    deviations = beliefs.deviations(numbers)
-    means = weights @ beliefs.means[: beliefs.goals, numbers]
-    best = float((weights @ beliefs.means[: beliefs.goals, tried]).max()) if tried else float(means.max())
-    gains = expected_improvement(means, HOPE * deviations, best) * beliefs.feasible[numbers]
+    goals = weights @ beliefs.means[: beliefs.goals]
+    best = leader(goals, tried)
+    numbers = shortlist(beliefs, untried, goals, best)
+    better, deviations = goals[numbers] - goals[best], beliefs.deviations_from(numbers, best)
+    gains = expected_improvement(better, deviations, 0.0) * beliefs.feasible[numbers]
     at = int(np.argmax(gains))
-    sure = float(sureness(means[at], deviations[at], best))
-    return Promise(int(numbers[at]), weights, float(gains[at]), float(means[at]) - best, sure)
+    sure = float(sureness(better[at], deviations[at], 0.0))
+    return Promise(int(numbers[at]), weights, float(gains[at]), float(better[at]), sure)
 
 
 def drawn(beliefs: Landscape, untried: Booleans, tried: Sequence[int], rng: np.random.Generator) -> Promise:
     """Return the untried candidate that is best in one draw from the beliefs on the mean (Thompson sampling)."""
-    numbers = shortlist(beliefs, untried, beliefs.score)
+    best = leader(beliefs.score, tried)
+    numbers = shortlist(beliefs, untried, beliefs.score, best)
     worth = beliefs.draws(numbers, 1, rng)[0] + FAILURE_COST * np.log(np.maximum(beliefs.feasible[numbers], 1e-9))
     number = int(numbers[int(np.argmax(worth))])
-    best = float(beliefs.score[tried].max()) if tried else float(beliefs.score[number])
-    better = float(beliefs.score[number]) - best
-    deviation = beliefs.deviations(np.array([number]))
-    sure = float(sureness(np.array([better]), deviation, 0.0)[0])
-    return Promise(number, np.full(beliefs.goals, 1.0 / beliefs.goals), float(worth.max()) - best, better, sure)
+    better = float(beliefs.score[number] - beliefs.score[best])
+    sure = float(sureness(np.array([better]), beliefs.deviations_from(np.array([number]), best), 0.0)[0])
+    gain = float(worth.max() - beliefs.score[best])
+    return Promise(number, np.full(beliefs.goals, 1.0 / beliefs.goals), gain, better, sure)
 
 
 def unsettled(
@@ -90,13 +89,21 @@ def unsettled(
         inflation: Of the deviations.
     """
     goals = weights @ beliefs.means[: beliefs.goals]
-    best = float(goals[tried].max())
-    numbers = contenders(beliefs, _running(beliefs, untried), goals, best + margin, inflation)
-    means, deviations = goals[numbers], beliefs.deviations(numbers)
-    odds = sureness(means, inflation * deviations, best + margin) * beliefs.feasible[numbers]
+    best = leader(goals, tried)
+    numbers = contenders(beliefs, _running(beliefs, untried), goals, float(goals[best]) + margin, inflation)
+    better, deviations = goals[numbers] - goals[best], beliefs.deviations_from(numbers, best)
+    odds = sureness(better, inflation * deviations, margin) * beliefs.feasible[numbers]
     at = int(np.argmax(odds))
-    sure = float(sureness(means[at], deviations[at], best))
-    return Promise(int(numbers[at]), weights, float(odds[at]), float(means[at]) - best, sure)
+    sure = float(sureness(better[at], deviations[at], 0.0))
+    return Promise(int(numbers[at]), weights, float(odds[at]), float(better[at]), sure)
+
+
+def leader(goals: Floats, tried: Sequence[int]) -> int:
+    """Return the candidate that others have to outdo: the best tried one, the best of all where none was tried.
+
+    What a candidate shares with it is no reason to hope. So doubts are on how both differ, few for a near copy.
+    """
+    return int(tried[int(np.argmax(goals[tried]))]) if tried else int(np.argmax(goals))
 
 
 def contenders(
@@ -111,13 +118,15 @@ def contenders(
     return numbers[np.argpartition(-odds, most)[:most]]
 
 
-def shortlist(beliefs: Landscape, untried: Booleans, means: Floats) -> Integers:
-    """Return the candidates to look at closely: those with the best prospects, their doubts in their favour."""
+def shortlist(beliefs: Landscape, untried: Booleans, goals: Floats, best: int) -> Integers:
+    """Return the candidates to look at closely: those that gain most on the best one, as a first look tells."""
     numbers = np.flatnonzero(_running(beliefs, untried))
     if len(numbers) <= SHORTLIST:
         return numbers
-    risk = np.log(np.maximum(beliefs.feasible[numbers], 1e-9))
-    worth = means[numbers] + beliefs.doubts[numbers] + FAILURE_COST * risk
+    apart = beliefs.features - beliefs.features[beliefs.chart.settings_at(np.array([best]))]
+    doubts = beliefs.chart.spread(beliefs.residual.doubts(apart))[numbers]
+    spread = np.hypot(doubts, beliefs.residual.own_deviation)
+    worth = expected_improvement(goals[numbers], spread, float(goals[best])) * beliefs.feasible[numbers]
     return numbers[np.argpartition(-worth, SHORTLIST)[:SHORTLIST]]
 
 
@@ -148,8 +157,8 @@ def at_the_front(beliefs: Landscape, untried: Booleans, tried: Sequence[int], rn
     ahead = mixtures @ points[at] - (mixtures @ front.T).max(axis=1)
     weights: Floats = mixtures[int(np.argmax(ahead))]
     number = int(numbers[pooled[at]])
-    deviation = float(beliefs.deviations(np.array([number]))[0])
-    sure = float(sureness(np.array(ahead.max()), np.array(deviation), 0.0))
+    apart = beliefs.deviations_from(np.array([number]), leader(weights @ beliefs.means[:2], tried))
+    sure = float(sureness(ahead.max(), apart, 0.0)[0])
     return Promise(number, weights, float(gains[at]) / covered, float(ahead.max()), sure)
 
 

@@ -29,9 +29,8 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
 
-SATED = 0.004  # expected gain in the mean of the objectives below which it is rather asked whether the search is over
-CLOSE, FRONT = 0.008, 0.6  # expected gain in the mean below which so many launches are for the front, if it gains more
-NEAR = 0.015  # the same where the last launches were well predicted: there is no more to find then
+SATED = 0.008  # expected gain in the mean of the objectives below which it is rather asked whether the search is over
+CLOSE, FRONT = 0.03, 0.7  # expected gain in the mean below which so many launches are for the front, if it gains more
 COVERED = 0.002  # share of the front's area by which a launch for it enlarges it, at least
 DOUBTING = 2.0  # factor on doubts, at least, where a launch is made to end the search: they are narrow near the best
 
@@ -85,10 +84,11 @@ class Guide:
             beliefs = believing(beliefs, np.array(begun))
         known = (*self.beliefs.lent(evidence), *launched)
         first = first_speculation(self.space, beliefs, launched, untried) if self.beliefs.borrowed else None
-        first = first or unheard(beliefs, evidence, untried) or first_tree(self.space, beliefs, known, untried)
+        tried = [*self._tried(evidence), *begun]
+        first = first or unheard(beliefs, evidence, untried) or first_tree(self.space, beliefs, known, untried, tried)
         if first is not None:
             return replace(first, why=first.why + self._hint(evidence))
-        found = self._chosen(evidence, beliefs, untried, begun, rng)
+        found = self._chosen(evidence, beliefs, untried, tried, rng)
         why = compared(self.space, beliefs, found.number, found.weights, better=found.better, sure=found.sure)
         return Advice(self.chart.table.candidate(found.number), why + self._hint(evidence))
 
@@ -97,15 +97,15 @@ class Guide:
         evidence: Sequence[Evidence],
         beliefs: Landscape,
         untried: Booleans,
-        begun: Sequence[int],
+        tried: Sequence[int],
         rng: np.random.Generator,
     ) -> Promise:
         """Return what adds most to the mean of the objectives, to their front, or to the certainty that it is over."""
-        tried, known, forecasts = [*self._tried(evidence), *begun], tuple(evidence), self.beliefs.forecasts(evidence)
+        known, forecasts = tuple(evidence), self.beliefs.forecasts(evidence)
         found = promising(beliefs, untried, tried, np.full(beliefs.goals, 1.0 / beliefs.goals))
         if found.gain >= CLOSE and rng.random() < forecasts.exploring(known):
             return drawn(beliefs, untried, tried, rng)
-        if beliefs.goals > 1 and found.gain < (NEAR if forecasts.good(known) else CLOSE) and rng.random() < FRONT:
+        if beliefs.goals > 1 and found.gain < CLOSE and rng.random() < FRONT:
             front = at_the_front(beliefs, untried, tried, rng)
             if front.gain > max(COVERED, found.gain):
                 return front

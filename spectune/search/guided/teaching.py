@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from spectune.search.guided.choosing import LIKELY
+from spectune.search.guided.choosing import LIKELY, promising
 from spectune.search.guided.evidence import Evidence
 from spectune.search.guided.landscape import Landscape
 from spectune.search.guided.wording import describe
@@ -74,9 +74,12 @@ def unheard(beliefs: Landscape, evidence: Sequence[Evidence], untried: Booleans)
 
 
 def first_tree(
-    space: SearchSpace, beliefs: Landscape, evidence: Sequence[Evidence], untried: Booleans
+    space: SearchSpace, beliefs: Landscape, evidence: Sequence[Evidence], untried: Booleans, tried: Sequence[int]
 ) -> Advice | None:
-    """Return the most promising small tree while none was launched: a large one tells less about the others."""
+    """Return the small tree that may gain most while none was launched: a large one tells less about the others.
+
+    What it may gain it may gain by what surrounds it as well, so that the launch tells of other parameters too.
+    """
     chart = beliefs.chart
     if any(chart.setting(item.candidate).topk > 1 for item in evidence):
         return None
@@ -86,6 +89,6 @@ def first_tree(
     open_ = untried & (chart.spread(np.array(small, np.float64)) > 0.0) & (beliefs.feasible > LIKELY)
     if not open_.any():
         return None
-    number = int(np.argmax(np.where(open_, beliefs.score, -np.inf)))
+    number = promising(beliefs, open_, tried, np.full(beliefs.goals, 1.0 / beliefs.goals)).number
     why = f"the first tree, a small one: it tells how much breadth adds; {describe(space, beliefs, number)}"
     return Advice(chart.table.candidate(number), why)

@@ -8,12 +8,23 @@ import numpy as np
 import pytest
 from guided_world import engine, search, space
 
-from spectune.search.guided.acquisition import area_gains, sureness
-from spectune.search.guided.choosing import LIKELY, WORSE, at_the_front, contenders, drawn, promising, unsettled
+from spectune.search.guided.acquisition import area_gains, expected_improvement, sureness
+from spectune.search.guided.choosing import (
+    LIKELY,
+    WORSE,
+    at_the_front,
+    contenders,
+    drawn,
+    leader,
+    promising,
+    shortlist,
+    unsettled,
+)
 from spectune.search.guided.evidence import evidence_of
 from spectune.search.guided.guide import Guide
 from spectune.search.guided.landscape import Landscape
 from spectune.search.guided.stopping import outlook
+from spectune.search.guided.teaching import SMALL_TREE, first_tree
 
 EVEN = np.array([0.5, 0.5])
 
@@ -52,6 +63,53 @@ def test_what_is_unsettled_is_likeliest_to_be_better(known: tuple[Landscape, np.
     assert untried[among].all()
     assert chosen.number in among
     assert 0.0 <= chosen.gain <= 1.0, "a probability"
+
+
+def test_what_a_candidate_shares_with_the_best_is_no_reason_to_hope(
+    known: tuple[Landscape, np.ndarray, list[int]],
+) -> None:
+    beliefs, untried, tried = known
+    best = leader(beliefs.score, tried)
+    chosen = promising(beliefs, untried, tried, EVEN)
+    apart = beliefs.deviations_from(np.array([chosen.number]), best)
+    assert chosen.better == pytest.approx(float(beliefs.score[chosen.number] - beliefs.score[best]))
+    assert chosen.sure == pytest.approx(float(sureness(np.array(chosen.better), apart, 0.0)[0]))
+    assert beliefs.deviations_from(np.array([best]), best)[0] == pytest.approx(0.0, abs=1e-6), "its own copy"
+    assert leader(beliefs.score, []) == int(np.argmax(beliefs.score)), "nothing was tried"
+
+
+def test_the_candidates_looked_at_gain_more_than_most_others(known: tuple[Landscape, np.ndarray, list[int]]) -> None:
+    beliefs, untried, tried = known
+    best = leader(beliefs.score, tried)
+    numbers = shortlist(beliefs, untried, beliefs.score, best)
+    others = np.setdiff1d(np.flatnonzero(untried), numbers)
+    assert untried[numbers].all()
+    assert len(others), "the space is larger than the list"
+    gains = [
+        expected_improvement(beliefs.score[some] - beliefs.score[best], beliefs.deviations_from(some, best), 0.0)
+        * beliefs.feasible[some]
+        for some in (numbers, others)
+    ]
+    assert np.median(gains[0]) > np.quantile(gains[1], 0.9)
+
+
+def test_the_first_tree_is_small_and_tells_of_what_surrounds_it_too() -> None:
+    at = space()
+    records = search(at, 3)
+    guide = Guide(at, engine(at))
+    evidence = evidence_of(records, at)
+    beliefs, chart = guide.beliefs.openly(evidence), guide.chart
+    tried = [number for item in evidence if (number := chart.table.number(item.candidate)) is not None]
+    untried = chart.table.allowed.copy()
+    untried[tried] = False
+    advice = first_tree(at, beliefs, evidence, untried, tried)
+    assert advice is not None
+    tree = chart.setting(advice.candidate)
+    assert tree.topk > 1
+    assert tree.tokens <= SMALL_TREE * (tree.steps + 1)
+    surroundings = "cuda-graph-bs-decode", "env.NCCL_PROTO"
+    seen = {tuple(item.candidate.values[name] for name in surroundings) for item in evidence}
+    assert tuple(advice.candidate.values[name] for name in surroundings) not in seen
 
 
 def test_what_is_left_is_at_least_what_one_candidate_may_bring(known: tuple[Landscape, np.ndarray, list[int]]) -> None:

@@ -98,6 +98,8 @@ def test_coefficients_are_never_negative_and_cycles_always_positive(seen: list[t
     everything = terms([setting(0, drafter=None), setting(1), setting(7, 8, 64)], 64, ("EAGLE3 d",))
     assert everything.shape[1] == len(PRIORS) + 1
     assert (model.ms(everything) > 0.0).all()
+    shares = everything * model.coefficients / model.ms(everything)[:, None]
+    assert (model.features(everything) <= shares + 1e-12).all(), "no cost may turn out to be a gain"
 
 
 def test_more_work_never_takes_less_time() -> None:
