@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from spectune.cli.opening import Shared
-from spectune.cli.program import STORAGE_VARIABLE, ExecutorKind
+from spectune.cli.program import STORAGE_VARIABLE, TORCH_INDEX_VARIABLE, ExecutorKind
 from spectune.errors import SpectuneError
 from spectune.executors import Executor, LocalExecutor, SlurmExecutor, WorkerCommand, parse_options
 from spectune.search.shared.worker import MOST_WORKERS
@@ -51,15 +51,14 @@ class Crew:
         return SlurmExecutor(self.options, name=f"spectune-{study}", gpus=gpus)
 
     def command(self, study: str, shared: Shared, torch_index: str | None) -> WorkerCommand:
-        """Return what each of them runs: `spectune worker`, with the storage where nobody reads it off."""
+        """Return what each of them runs: `spectune worker`, with what may hold a password where nobody reads it off."""
         argv = [sys.executable, "-m", "spectune", "worker", study]
         if shared.other_engine:
             argv.append("--allow-other-engine")
         if shared.place:
             argv += ["--place", shared.place]
-        if torch_index is not None:
-            argv += ["--torch-index", torch_index]
-        return WorkerCommand(argv, {STORAGE_VARIABLE: shared.storage})
+        index = {} if torch_index is None else {TORCH_INDEX_VARIABLE: torch_index}
+        return WorkerCommand(argv, {STORAGE_VARIABLE: shared.storage, **index})
 
 
 def crew_by(

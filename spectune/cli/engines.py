@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 from spectune.cli.installation_words import told
+from spectune.cli.program import TORCH_INDEX_VARIABLE
 from spectune.cli.terminal import OUT, PROGRESS, clock, print_json
 from spectune.engines import cpu_reference
 from spectune.engines.cpu_reference import Runtime
@@ -38,6 +40,7 @@ def provision(name: str, *, torch_index: str | None = None) -> Runtime:
     if found is not None:
         return found
     began = time.monotonic()
+    torch_index = torch_index or os.environ.get(TORCH_INDEX_VARIABLE) or None
     with told(PROGRESS, f"asking pip what the {name} runtime will cost here") as tell:
         plan = cpu_reference.estimate_cost(torch_index, lambda step, _: tell(step, None))
         PROGRESS.print(plan.describe(), markup=False)

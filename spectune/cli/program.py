@@ -88,13 +88,14 @@ class ExecutorKind(StrEnum):
 
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for scripts instead of tables.")]
+TORCH_INDEX_VARIABLE = "SPECTUNE_TORCH_INDEX"
 TorchIndex = Annotated[
     str | None,
     typer.Option(
         "--torch-index",
         metavar="URL",
         help="Package index from which a runtime that has to be installed takes torch, such as one of CPU-only builds; "
-        "by default pip's.",
+        f"by default ${TORCH_INDEX_VARIABLE}, which is the place for one with a password, else pip's.",
     ),
 ]
 STORAGE_VARIABLE = "SPECTUNE_STORAGE"

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
-from spectune.cli.program import STORAGE_VARIABLE
+from spectune.cli.program import STORAGE_VARIABLE, TORCH_INDEX_VARIABLE
 from spectune.withheld import secret_value
 
-VARIABLES: Mapping[str, str] = {"--storage": STORAGE_VARIABLE}
+VARIABLES: Mapping[str, str] = {"--storage": STORAGE_VARIABLE, "--torch-index": TORCH_INDEX_VARIABLE}
 """Option → the variable that may stand for it."""
 
 

@@ -49,9 +49,12 @@ def test_without_these_options_no_workers_are_started() -> None:
 def test_a_worker_is_told_the_storage_where_nobody_reads_it_off() -> None:
     crew = crew_by(SLURM, nodes=4, slurm=["partition=gpu"], shared=SHARED)
     assert crew == Crew(SLURM, 4, {"partition": "gpu"})
-    command = crew.command("study", SHARED, "https://index.example/simple")
+    command = crew.command("study", SHARED, "https://me:planted-secret@index.example/simple")
     assert command.argv[1:] == [
-        "-m", "spectune", "worker", "study", "--allow-other-engine", "--place", "rack", "--torch-index", "https://index.example/simple",
+        "-m", "spectune", "worker", "study", "--allow-other-engine", "--place", "rack",
     ]  # fmt: skip
-    assert command.env == {"SPECTUNE_STORAGE": SHARED.storage}
+    assert command.env == {
+        "SPECTUNE_STORAGE": SHARED.storage,
+        "SPECTUNE_TORCH_INDEX": "https://me:planted-secret@index.example/simple",
+    }
     assert not any("planted-secret" in word for word in command.argv)

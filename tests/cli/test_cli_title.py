@@ -28,6 +28,12 @@ def test_the_process_itself_has_it_in_a_variable(words: list[str]) -> None:
     assert variable == URL
 
 
+def test_an_index_with_a_password_moves_too() -> None:
+    index = "https://me:geheim@index.example/simple"
+    moved = without_passwords(["engine", "install", "cpu-reference", "--torch-index", index])
+    assert moved == (["engine", "install", "cpu-reference"], {"SPECTUNE_TORCH_INDEX": index})
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -66,7 +66,7 @@ def served_torch(layout: Layout, recipe: Recipe, torch_index: str | None) -> tup
     """Version and build of the torch pip would install; an index that has metadata apart sends nothing else."""
     report = layout.path / "torch-report.json"
     wanted = ["--dry-run", "--ignore-installed", "--no-deps", "--report", str(report)]
-    run_pip(layout, ["install", *wanted, *index_arguments(torch_index), recipe.torch])
+    run_pip(layout, ["install", *wanted, recipe.torch], index=torch_index)
     (torch,) = json.loads(report.read_text())["install"]
     report.unlink()
     return torch["metadata"]["version"], build_of(torch["metadata"])
@@ -83,11 +83,6 @@ def build_of(metadata: Mapping[str, Any]) -> TorchBuild:
         return "cpu" if local.startswith("cpu") else "cuda"
     required = metadata.get("requires_dist", [])
     return "cuda" if any(re.match(r"(nvidia|cuda)[-_]", line) and _is_for_here(line) for line in required) else "cpu"
-
-
-def index_arguments(torch_index: str | None) -> list[str]:
-    """Arguments of pip for another index; none leave it to pip's own configuration."""
-    return [] if torch_index is None else ["--index-url", torch_index]
 
 
 def _is_for_here(requirement: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Final
 
 from filelock import FileLock, Timeout
 
-from spectune.engines.cpu_reference.cost import InstallPlan, index_arguments, make_plan
+from spectune.engines.cpu_reference.cost import InstallPlan, make_plan
 from spectune.engines.cpu_reference.environment import ensure_environment, verify
 from spectune.engines.cpu_reference.layout import Layout, done_steps, place_content, record
 from spectune.engines.cpu_reference.machine import check_machine
@@ -135,8 +135,7 @@ class _Installation:
             plan = make_plan(layout, recipe, self._torch_index)
         # A CUDA build does not import without its libraries, whose list only pip's resolver knows.
         dependencies = ["-c", str(recipe.lock)] if plan.torch_build == "cuda" else ["--no-deps"]
-        index = index_arguments(self._torch_index)
-        self._pip_step("torch", "installing torch", plan, [*dependencies, *index, recipe.torch])
+        self._pip_step("torch", "installing torch", plan, [*dependencies, recipe.torch], self._torch_index)
         self._pip_step("packages", "installing the server's packages", plan, ["--no-deps", "-r", str(recipe.lock)])
         self._pip_step("engine", "installing SGLang", plan, ["--no-deps", recipe.engine])
         self._report("verifying", _ENDS["engine"])
@@ -146,7 +145,9 @@ class _Installation:
         record(layout, recipe, done_steps(layout), complete=True)
         self._report("installed", 1.0)
 
-    def _pip_step(self, step: str, title: str, plan: InstallPlan, arguments: list[str]) -> None:
+    def _pip_step(
+        self, step: str, title: str, plan: InstallPlan, arguments: list[str], index: str | None = None
+    ) -> None:
         done = done_steps(self._layout)
         if step not in done:
             begin, end = self._share, _ENDS[step]
@@ -156,7 +157,7 @@ class _Installation:
                 self._report(title, min(end, max(begin, _ENDS["engine"] * size / plan.installed_bytes)))
 
             # --ignore-installed: what an interrupted run left half written is overwritten, not uninstalled first.
-            run_pip(self._layout, ["install", "--ignore-installed", *arguments], watch)
+            run_pip(self._layout, ["install", "--ignore-installed", *arguments], watch, index=index)
             record(self._layout, self._recipe, [*done, step])
         self._report(title, _ENDS[step])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -30,21 +30,29 @@ _ASIDE = ("WARNING:", "DEPRECATION:", "[notice]")
 _ASTRAY = {"PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT"}
 
 
-def run_pip(layout: Layout, arguments: Sequence[str], on_bytes: Callable[[int], None] | None = None) -> None:
+def run_pip(
+    layout: Layout,
+    arguments: Sequence[str],
+    on_bytes: Callable[[int], None] | None = None,
+    *,
+    index: str | None = None,
+) -> None:
     """Run pip to its end.
 
-    Its index, proxy and other settings are the user's own: nothing here names an index.
+    Its index, proxy and other settings are the user's own, unless an index is named.
 
     Args:
         layout: The runtime whose interpreter has pip; its log is appended to, its temporary folder is used.
         arguments: After `pip`.
         on_bytes: Called twice a second with the bytes on disk, what pip is still unpacking included.
+        index: Address of a package index, which may hold a password: pip gets it as a variable, since its words are in
+            the list of processes and in the log.
 
     Raises:
         SpectuneError: With pip's last word and the path of the log.
     """
     try:
-        returncode, said = _watched(layout, arguments, on_bytes)
+        returncode, said = _watched(layout, arguments, on_bytes, {} if index is None else {"PIP_INDEX_URL": index})
     except OSError as error:
         reason = error.strerror or error
         raise SpectuneError(f"cannot write {layout.path}: {reason}; make room or set SPECTUNE_HOME") from None
@@ -52,7 +60,9 @@ def run_pip(layout: Layout, arguments: Sequence[str], on_bytes: Callable[[int], 
         raise SpectuneError(_failure(said, returncode, layout))
 
 
-def _watched(layout: Layout, arguments: Sequence[str], on_bytes: Callable[[int], None] | None) -> tuple[int, str]:
+def _watched(
+    layout: Layout, arguments: Sequence[str], on_bytes: Callable[[int], None] | None, variables: Mapping[str, str]
+) -> tuple[int, str]:
     """Exit code and output of pip."""
     layout.temporary.mkdir(parents=True, exist_ok=True)
     with layout.log.open("ab") as log:
@@ -64,7 +74,7 @@ def _watched(layout: Layout, arguments: Sequence[str], on_bytes: Callable[[int],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            env=pip_environment(layout),
+            env=pip_environment(layout) | dict(variables),
         )
         try:
             while _still_runs(process):

@@ -107,6 +107,9 @@ def test_torch_index_is_for_torch_only(recipe: Recipe, tmp_path: Path, monkeypat
     assert plan.torch_build == "cuda"
     assert "--torch-index" in plan.describe()
     assert imports(install(torch_index=url, recipe=recipe), "fakeengine")
+    commands = [line for line in (plan.path / "pip.log").read_text().splitlines() if line.startswith("$ pip")]
+    assert commands
+    assert not any(url in line for line in commands), "it may hold a password, which pip itself does not print"
 
 
 @pytest.mark.parametrize(
@@ -160,7 +163,9 @@ def test_finished_steps_are_not_done_again(recipe: Recipe, monkeypatch: pytest.M
     calls: list[list[str]] = []
     run_pip = installer.run_pip
     monkeypatch.setattr(
-        installer, "run_pip", lambda layout, words, watch: calls.append(words) or run_pip(layout, words)
+        installer,
+        "run_pip",
+        lambda layout, words, watch, index: calls.append(words) or run_pip(layout, words, index=index),
     )
     install(recipe=recipe)
     assert [words[-1] for words in calls] == ["fakeengine==0.1"]
