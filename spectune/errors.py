@@ -8,9 +8,7 @@ from pathlib import Path
 
 
 class SpectuneError(Exception):
-    """Something the user can mend: bad input, or an environment that lacks something; exit code 2."""
-
-    exit_code = 2
+    """Something the user can mend: bad input, or an environment that lacks something."""
 
 
 @dataclass(frozen=True)

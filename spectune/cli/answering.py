@@ -6,11 +6,10 @@ from pathlib import Path
 
 from spectune.answer import deliver, remembered_stop
 from spectune.cli.answer_table import print_answer
+from spectune.cli.exit_codes import ExitCode
 from spectune.errors import SpectuneError
 from spectune.search import StudyFolder, TrialRecord
 from spectune.space import SearchSpace
-
-DONE = 0
 
 
 def show_report(study: str, *, output: Path | None, as_json: bool) -> int:
@@ -18,7 +17,7 @@ def show_report(study: str, *, output: Path | None, as_json: bool) -> int:
     folder, space, records = open_study_records(study)
     answer = deliver(folder, space, records, remembered_stop(folder), report_file=output)
     print_answer(answer, as_json=as_json)
-    return DONE
+    return ExitCode.DONE
 
 
 def open_study_records(study: str) -> tuple[StudyFolder, SearchSpace, list[TrialRecord]]:

@@ -8,13 +8,12 @@ import sys
 
 import spectune.cli.commands  # noqa: F401 (registers them)
 from spectune.cli.exhausted import exhausted
+from spectune.cli.exit_codes import ExitCode
 from spectune.cli.program import app
 from spectune.cli.silence import SILENCE
 from spectune.cli.streams import open_standard_streams, print_error
 from spectune.cli.title import hide_passwords
 from spectune.errors import SpectuneError
-
-DONE, BAD_INPUT, INTERRUPTED = 0, 2, 130
 
 
 def main() -> None:
@@ -28,21 +27,21 @@ def main() -> None:
         app(standalone_mode=True)
     except SpectuneError as error:
         print_error(error)
-        sys.exit(error.exit_code)
+        sys.exit(ExitCode.BAD_INPUT)
     except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+        sys.exit(ExitCode.INTERRUPTED)
     except BrokenPipeError:
         SILENCE.end()
         sys.stderr.close()  # the reader of our output left; that is not an error of ours
-        sys.exit(DONE)
+        sys.exit(ExitCode.DONE)
     except OSError as error:  # the current folder is gone, the output device is full, …
         print_error(error)
-        sys.exit(BAD_INPUT)
+        sys.exit(ExitCode.BAD_INPUT)
     except (MemoryError, SystemError, RuntimeError) as error:
         if (said := exhausted(error)) is None:
             raise
         print_error(SpectuneError(said))
-        sys.exit(BAD_INPUT)
+        sys.exit(ExitCode.BAD_INPUT)
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):  # what is left puts nothing in order, and may be cut short
             if signal.getsignal(number) is signal.default_int_handler:

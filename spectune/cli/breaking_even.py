@@ -10,6 +10,7 @@ from spectune.analysis.why import DrafterPoint
 from spectune.cli.arithmetic import print_break_even
 from spectune.cli.break_even_table import print_break_even_of, print_training
 from spectune.cli.drafter_points import parse_points
+from spectune.cli.exit_codes import ExitCode
 from spectune.cli.measuring_what_if import measure_what_if
 from spectune.cli.terminal import OUT, print_json, told_when_slow
 from spectune.errors import SpectuneError
@@ -17,7 +18,6 @@ from spectune.search import StudyFolder, TrialRecord
 from spectune.search.why import break_even_of, engine_cycles, training_of
 from spectune.space import SearchSpace
 
-DONE, NO_ANSWER = 0, 1
 MOST_TOKENS = 10_000_000
 
 
@@ -73,7 +73,7 @@ def run_break_even(study: str | None, given: Given, asked: Asked, *, targets: Se
         baseline=given.baseline, cycle_ms=given.cycle_ms, accept_length=given.accept_length,
         num_steps=given.num_steps, targets=targets, measured=given.measured, as_json=as_json,
     )  # fmt: skip
-    return DONE
+    return ExitCode.DONE
 
 
 def _of_study(study: str, asked: Asked, *, targets: Sequence[float], as_json: bool) -> int:
@@ -106,7 +106,7 @@ def _of_study(study: str, asked: Asked, *, targets: Sequence[float], as_json: bo
         print_break_even_of(answer)
         if trained is not None:
             print_training(trained)
-    return DONE if answer.missing is None else NO_ANSWER
+    return ExitCode.DONE if answer.missing is None else ExitCode.NO
 
 
 def candidate_of(records: Sequence[TrialRecord], space: SearchSpace, named: str) -> str:

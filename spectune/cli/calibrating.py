@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from spectune.calibration import Checked, calibrate, check, unfit
+from spectune.cli.exit_codes import ExitCode
 from spectune.cli.terminal import busy, print_json, print_line
 from spectune.errors import SpectuneError
 from spectune.files import write_whole
 from spectune.search import StudyFolder
 
-DONE = 0
 LONGEST_NAME = 100
 COLUMNS = ("figure", "requests", "candidates", "median error", "90 % below", "bias")
 
@@ -40,7 +40,7 @@ def run_calibrate(study: str, *, output: Path | None, as_json: bool) -> int:
             "simulated": fitted.simulated, "launch_sd": fitted.noise.launch_sd, "assumed": fitted.assumed,
             "errors": [one.to_json() for one in errors], "not_left_out": alone, "not_for_prediction": unfit(errors),
         })  # fmt: skip
-        return DONE
+        return ExitCode.DONE
     origin = "SIMULATED launches" if fitted.simulated else "launches"
     print_line(f"{path}: fitted to {fitted.launches} {origin} of {folder.name}")
     _print_errors(errors)
@@ -52,7 +52,7 @@ def run_calibrate(study: str, *, output: Path | None, as_json: bool) -> int:
     if (why := unfit(errors)) is not None:
         print_line(f"NOT FOR PREDICTION: {why}; measure more candidates, or use it to try out commands only")
     print_line(f"next: spectune search SPACE --engine simulated --profile {shlex.quote(str(path))} --virtual")
-    return DONE
+    return ExitCode.DONE
 
 
 def _name(path: Path, folder: StudyFolder) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from rich.text import Text
 
 from spectune.cli.engines import provision
+from spectune.cli.exit_codes import ExitCode
 from spectune.cli.interruptible import run_interruptible
 from spectune.cli.live import Lines, LiveTable
 from spectune.cli.terminal import OUT, PROGRESS, print_json
@@ -32,7 +33,6 @@ from spectune.search.checking import (
 from spectune.search.evidence.recorded import best_baseline
 from spectune.space import SearchSpace, load_space
 
-HOLDS, NOT, INTERRUPTED = 0, 1, 130
 SCHEMA = 1
 HOST, PORT = "127.0.0.1", 30000
 WIDTHS = (20, 22, 22)
@@ -65,7 +65,7 @@ def check_file(path: Path, *, space_file: str | None, as_json: bool) -> int:
         lock.release()
     if made is None:
         PROGRESS.print("interrupted: nothing of this check counts, nothing is left running", markup=False)
-        return INTERRUPTED
+        return ExitCode.INTERRUPTED
     failed = next((record for record in made if record.status is not Status.OK), None)
     levels = [] if failed is not None else judge_check(question, made)
     outcome, words = _outcome(question, failed, levels)
@@ -74,7 +74,7 @@ def check_file(path: Path, *, space_file: str | None, as_json: bool) -> int:
         print_json(_json(question, made, levels, notes, outcome=outcome, words=words))
     else:
         _print(script, question, levels, notes, outcome=outcome, words=words)
-    return HOLDS if outcome == "holds" else NOT
+    return ExitCode.DONE if outcome == "holds" else ExitCode.NO
 
 
 def _question(script: ExportedScript, folder: StudyFolder, space: SearchSpace) -> Question:

@@ -10,6 +10,7 @@ from rich.text import Text
 from spectune.analysis.change_words import change_words, changed
 from spectune.analysis.comparison import Comparison
 from spectune.cli.answering import open_study_records
+from spectune.cli.exit_codes import ExitCode
 from spectune.cli.terminal import OUT, print_json
 from spectune.errors import SpectuneError
 from spectune.machine import Difference
@@ -29,7 +30,6 @@ from spectune.search.answer.study_comparison import (
     compare_studies,
 )
 
-DONE = 0
 SHOWN_CHANGES = 12
 SCHEMA = 1
 NAMED_CHANGES = 3
@@ -62,12 +62,12 @@ def compare_two(first: str, second: str, *, as_json: bool) -> int:
     compared = compare_studies(before, after)
     if as_json:
         print_json(_json(before, after, changes, compared, simulated=kinds[0]))
-        return DONE
+        return ExitCode.DONE
     if kinds[0]:
         OUT.print("SIMULATED: no figure here was measured on a real engine", style="bold yellow")
     for line in _lines(before, after, changes, compared):
         OUT.print(line, markup=False, soft_wrap=True)
-    return DONE
+    return ExitCode.DONE
 
 
 def _side(study: str) -> tuple[StudyFolder, Side]:

@@ -16,6 +16,7 @@ from spectune.bench.probe import OUTPUT_TOKENS, PROMPTS, Probe, ProbeFailedError
 from spectune.bench.prompt_sources import open_workload
 from spectune.bench.prompt_stream import PromptStream
 from spectune.cli.diagnosis_table import print_diagnosis
+from spectune.cli.exit_codes import ExitCode
 from spectune.cli.known_server import known_from_answers, known_from_log
 from spectune.cli.terminal import PROGRESS, TimeLeft, print_json
 from spectune.engines.address import authorization
@@ -60,7 +61,7 @@ def run_diagnose(
         print_json(printable_json({"source": source, "server": _server(known), **diagnosis.to_json()}))
     else:
         print_diagnosis(source["title"], known, diagnosis)
-    return 0
+    return ExitCode.DONE
 
 
 def _read(log: Path) -> tuple[dict[str, Any], Running]:

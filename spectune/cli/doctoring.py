@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from spectune.cli.doctor_table import print_checkup
+from spectune.cli.exit_codes import ExitCode
 from spectune.cli.terminal import print_json, told_when_slow
 from spectune.engines.notes import queueing, unwise_variables
 from spectune.engines.open import load_checked_space, missing_models, open_engine, to_install
@@ -40,7 +41,6 @@ from spectune.serving import (
 from spectune.space import SearchSpace
 
 SCHEMA = 1
-HEALTHY, WOULD_FAIL = 0, 1
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class Checkup:
     findings: Sequence[Finding]
 
     @property
-    def exit_code(self) -> int:
-        """1 when a search would fail, else 0."""
-        return WOULD_FAIL if any(finding.severity == "fatal" for finding in self.findings) else HEALTHY
+    def exit_code(self) -> ExitCode:
+        """NO when a search would fail."""
+        return ExitCode.NO if any(finding.severity == "fatal" for finding in self.findings) else ExitCode.DONE
 
     def to_json(self) -> dict[str, Any]:
         """Return the object `--json` prints."""

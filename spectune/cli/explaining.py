@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from spectune.cli.exit_codes import ExitCode
 from spectune.cli.explain_table import ASSUMED, FIELDS, UNTESTED, print_explanation
 from spectune.cli.terminal import print_json
 from spectune.engines.sglang.gpu_model import gpu_names, known_as
@@ -49,10 +50,10 @@ class Explanation:
     findings: tuple[Finding, ...]
 
     @property
-    def exit_code(self) -> int:
-        """1 when SGLang would not come up, or when not all of the command could be read, else 0."""
+    def exit_code(self) -> ExitCode:
+        """NO when SGLang would not come up, or when not all of the command could be read."""
         fatal = any(finding.severity == "fatal" for finding in self.findings)
-        return int(self.status == "rejected" or fatal or self.line.incomplete)
+        return ExitCode.NO if self.status == "rejected" or fatal or self.line.incomplete else ExitCode.DONE
 
     def to_json(self) -> dict[str, Any]:
         """Return the object `--json` prints."""

@@ -7,12 +7,11 @@ from typing import Any
 from spectune.answer import export_answer, outdated_picks, remembered_stop
 from spectune.cli.answer_table import pick_outdated
 from spectune.cli.answering import open_study_records
+from spectune.cli.exit_codes import ExitCode
 from spectune.cli.terminal import OUT, PROGRESS, print_json
 from spectune.errors import SpectuneError
 from spectune.export import ExportedFiles, parse_formats
 from spectune.search import summarise
-
-DONE, NOT_ALL = 0, 2
 
 
 def write_launch_files(study: str, *, pick: str | None, formats: str, as_json: bool) -> int:
@@ -45,7 +44,7 @@ def write_launch_files(study: str, *, pick: str | None, formats: str, as_json: b
         PROGRESS.print(pick_outdated(file), markup=False, soft_wrap=True)
     for line in refused:
         PROGRESS.print(f"not written: {line}", markup=False, soft_wrap=True)
-    return NOT_ALL if refused else DONE
+    return ExitCode.BAD_INPUT if refused else ExitCode.DONE
 
 
 def _json(entry: ExportedFiles) -> dict[str, Any]:

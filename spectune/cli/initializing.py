@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from spectune.cli.exit_codes import ExitCode
 from spectune.cli.terminal import busy, print_json, print_line
 from spectune.engines import cpu_reference
 from spectune.engines.open import load_checked_space, open_engine
@@ -18,7 +19,6 @@ from spectune.files import write_whole
 from spectune.search.guided.enumeration import census
 from spectune.search.storage.studies import check_name
 
-DONE = 0
 USUAL_GPUS = 8
 
 
@@ -67,12 +67,12 @@ def run_init(
             "drafters": [{"name": one.name, "algorithm": one.algorithm, "searched": one.refused is None}
                          for one in draft.drafters],
         })  # fmt: skip
-        return DONE
+        return ExitCode.DONE
     print_line(f"{path}: {legal:,} legal candidates, {' and '.join(draft.algorithms)}")
     for note in notes:
         print_line(f"note: {note}")
     print_line(f"next: spectune search {shlex.quote(str(path))} --dry-run")
-    return DONE
+    return ExitCode.DONE
 
 
 def _machine(gpu: str | None, here: Sequence[str], runtime: str | None) -> Machine | None:

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from spectune.analysis.why.forced import ForcedRuns
 from spectune.cli.engines import provision
+from spectune.cli.exit_codes import ExitCode
 from spectune.cli.interruptible import run_interruptible
 from spectune.cli.live import Lines
 from spectune.cli.terminal import OUT, PROGRESS, print_json
@@ -18,8 +19,6 @@ from spectune.search.checking import with_own_profile, with_prompts
 from spectune.search.forced_runs import WHAT_IF, run_forced
 from spectune.search.why import break_even_of
 from spectune.space import Candidate, SearchSpace, load_space
-
-DONE, INTERRUPTED = 0, 130
 
 
 def measure_what_if(study: str, *, candidate_id: str | None, space_file: str | None, as_json: bool) -> int:
@@ -51,9 +50,9 @@ def measure_what_if(study: str, *, candidate_id: str | None, space_file: str | N
         lock.release()
     if found is None:
         PROGRESS.print("interrupted: no comparison was written", markup=False)
-        return INTERRUPTED
+        return ExitCode.INTERRUPTED
     _show(folder, space, candidate, found, as_json=as_json)
-    return DONE
+    return ExitCode.DONE
 
 
 def _candidate(records: Sequence[TrialRecord], candidate_id: str | None, folder: StudyFolder) -> Candidate:

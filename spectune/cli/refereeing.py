@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from spectune.cli.exit_codes import ExitCode
 from spectune.cli.opening import Asked
 from spectune.cli.previewing import preview
 from spectune.cli.terminal import OUT, PROGRESS, busy, print_json
@@ -20,7 +21,6 @@ from spectune.engines.sglang.referee import Referee
 from spectune.errors import InputProblems, Problem, SpectuneError
 from spectune.space import SearchSpace
 
-AGREED, DISAGREED = 0, 1
 MOST_LEGAL, MOST_OF_A_RULE = 1000, 100  # at 20 ms each, half a minute
 SHOWN = 20
 CPU_REFERENCE = "cpu-reference"
@@ -59,7 +59,7 @@ def referee_space(asked: Asked, *, as_json: bool, legal: int = MOST_LEGAL, each_
         print_json(_as_json(space, engine, sample, outcomes))
     else:
         _print(space, engine, sample, outcomes)
-    return AGREED if all(outcome.agreed for outcome in outcomes) else DISAGREED
+    return ExitCode.DONE if all(outcome.agreed for outcome in outcomes) else ExitCode.NO
 
 
 def _way_out(space: SearchSpace, source: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from spectune.answer import deliver
 from spectune.cli.answer_table import print_answer
 from spectune.cli.engines import provision_for
+from spectune.cli.exit_codes import ExitCode
 from spectune.cli.interruptible import run_interruptible
 from spectune.cli.live import Lines, LiveTable
 from spectune.cli.opening import Asked
@@ -32,8 +33,6 @@ from spectune.search import (
 )
 from spectune.search.guided.enumeration import nothing_to_compare
 from spectune.space import SearchSpace, in_order
-
-DONE, NO_ANSWER, INTERRUPTED = 0, 1, 130
 
 
 def run_search(asked: Asked, *, study: str | None, torch_index: str | None, as_json: bool) -> int:
@@ -116,14 +115,14 @@ def carry_out(
         kept = f"launches kept: {len(records)}" if records else "nothing was finished yet"
         name = shared_study(folder.root) or folder.name
         PROGRESS.print(f"interrupted: {kept}; the same command continues the study {name}", markup=False)
-        return INTERRUPTED
+        return ExitCode.INTERRUPTED
     if len(records) == before:
         PROGRESS.print(nothing_more(before, space.budget.trials, ended.stop.reason), markup=False, soft_wrap=True)
     assert answer is not None, "a study ends after at least one launch"
     print_answer(answer, as_json=as_json)
     compared = any(row["speedup"] for row in answer.summary["candidates"] if row["class"] == "all")
     answered = ended.stop.answered and compared and answer.summary["no_answer"] is None
-    return DONE if answered else NO_ANSWER
+    return ExitCode.DONE if answered else ExitCode.NO
 
 
 def nothing_more(made: int, allowed: int | None, reason: str) -> str:

@@ -8,8 +8,9 @@ from typing import Any
 
 from spectune.cli.crewing import Crew
 from spectune.cli.engines import provision_for
+from spectune.cli.exit_codes import ExitCode
 from spectune.cli.opening import Asked, Shared
-from spectune.cli.searching import DONE, NO_ANSWER, carry_out, check_engine, ready_engine, what_works
+from spectune.cli.searching import carry_out, check_engine, ready_engine, what_works
 from spectune.cli.terminal import PROGRESS, print_json, print_line
 from spectune.counts import count
 from spectune.engines.protocol import Engine
@@ -103,7 +104,9 @@ def run_worker(study: str, shared: Shared, *, space_file: str | None, torch_inde
         meeting.sign_on(worker, engine)
         book = _book(meeting, worker, space, found.takeover_s, remark)
         done = carry_out(worker.folder, space, _launching(worker, space, engine, book, found.sampler), as_json=as_json)
-        return DONE if done == NO_ANSWER else done  # the study has ended: whoever starts workers need not start another
+        if done == ExitCode.NO:  # the study has ended: whoever starts workers need not start another
+            return ExitCode.DONE
+        return done
 
 
 def _nothing_to_do(study: str, ended: Ended, *, as_json: bool) -> int:
@@ -114,7 +117,7 @@ def _nothing_to_do(study: str, ended: Ended, *, as_json: bool) -> int:
             f"the study {study} has ended after {count(len(ended.records), 'launch')}: {ended.stop.reason}; `spectune "
             "search SPACE --storage URL` brings a copy of it here"
         )
-    return DONE
+    return ExitCode.DONE
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from spectune import files
+from spectune.cli.exit_codes import ExitCode
 from spectune.cli.fitted_table import Column, fitted_table
 from spectune.cli.terminal import OUT, print_json
 from spectune.counts import count
@@ -15,7 +16,6 @@ from spectune.errors import SpectuneError
 from spectune.search import StudyFolder, all_studies
 from spectune.search.storage.studies import StudyHere
 
-DONE = 0
 VERDICTS = {
     "speculation": "speculate", "no_speculation": "do not speculate", "tie": "no difference", "undecided": "undecided",
 }  # fmt: skip
@@ -40,7 +40,7 @@ def list_studies(*, as_json: bool) -> int:
         OUT.print(fitted_table(COLUMNS, [_cells(row) for row in rows], OUT.width))
     else:
         OUT.print("no studies in ./studies; `spectune search quickstart` begins one")
-    return DONE
+    return ExitCode.DONE
 
 
 def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:

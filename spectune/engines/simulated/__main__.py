@@ -11,6 +11,8 @@ from spectune.engines.simulated.program import run_engine
 from spectune.engines.simulated.time_scale import TIME_SCALE_VARIABLE, time_scale_of
 from spectune.errors import SpectuneError
 
+REFUSED = 2  # what SGLang's argument parser ends with
+
 
 def main() -> int:
     """Run the engine; returns its exit code."""
@@ -19,7 +21,7 @@ def main() -> int:
         return run_engine(_profile(), sys.argv[1:], os.environ, time_scale=scale)
     except SpectuneError as error:
         sys.stderr.write(f"simulated engine: {error}\n")
-        return error.exit_code
+        return REFUSED
 
 
 def _profile() -> Profile:
