@@ -11,6 +11,7 @@ from typing import Any
 from spectune.errors import SpectuneError
 
 LOOPBACK = "127.0.0.1"
+DEFAULT_PORT = 30000  # SGLang's own; where no port was taken, commands show it
 KEY_BYTES = 24
 
 
