@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from spectune.bench.records import RequestRecord
 
+NOTHING_ACCEPTED = 1.05
+"""At or below this accept length a drafter is misconfigured, not weak (sglang#21272)."""
+
 
 @dataclass(frozen=True, slots=True)
 class PositionAcceptance:

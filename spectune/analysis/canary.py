@@ -16,7 +16,6 @@ AT_ONCE, MOST_AT_ONCE = 2, 2
 """More answers than this that part within so many tokens are no near ties: 1 in 250 launches at one in 20 tokens."""
 REPEATING = 0.3
 """Share of distinct pairs of tokens, relative to the baseline's, below which an answer only repeats itself."""
-NOTHING_ACCEPTED = 1.05
 ENOUGH_VERIFIES = 50
 TOLD_APART = 8
 """Tokens: sampled ones are not all the likeliest for so long at a temperature at which no two answers are alike."""

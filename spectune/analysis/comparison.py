@@ -25,9 +25,7 @@ from spectune.analysis.break_even import break_even_from_speedup
 from spectune.analysis.estimate import Estimate
 from spectune.analysis.launch_noise import LaunchNoise, long_enough, within_launch_variance
 from spectune.analysis.places import apart
-from spectune.bench.precision import t_quantile
-
-CONFIDENCE = 0.95
+from spectune.bench.precision import CONFIDENCE, t_quantile
 
 Pays = Literal["pays", "loses", "unclear"]
 PAYS: Mapping[Pays, str] = {

@@ -16,6 +16,7 @@ Indices = npt.NDArray[np.intp]
 
 _FAR = 700.0  # the exponential of more overflows
 _RESAMPLES = 400  # of a bootstrap
+NORMAL_95 = 1.96  # half-width of a 95 % interval, in standard errors
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from spectune.analysis.estimate import Estimate
+from spectune.analysis.estimate import NORMAL_95, Estimate
 
 ASSUMED_SD = 0.02
 """Relative standard deviation between launches assumed until repeats tell; seen are mostly 1 to 3 %."""
@@ -18,7 +18,6 @@ LEAST_SD = 0.002
 """No engine is launched twice with less difference; a few launches that happen to agree do not show it."""
 MOST_HALF_WIDTH = 0.5
 """A figure that its own launch knows no better than to ±50 % was not measured long enough to be compared."""
-_NORMAL_95 = 1.96
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +37,12 @@ class LaunchNoise:
 
 def within_launch_variance(speed: Estimate) -> float:
     """Variance of ln speed that one launch shows of itself: (half-width / 1.96)², at most 1 where nothing is known."""
-    return min(speed.relative_half_width / _NORMAL_95, 1.0) ** 2
+    return min(speed.relative_half_width / NORMAL_95, 1.0) ** 2
 
 
 def long_enough(within: float) -> bool:
     """Whether a speed with this variance of ln within its launches was measured long enough to be compared."""
-    return math.sqrt(within) * _NORMAL_95 <= MOST_HALF_WIDTH
+    return math.sqrt(within) * NORMAL_95 <= MOST_HALF_WIDTH
 
 
 def launch_noise(

@@ -16,7 +16,7 @@ from dataclasses import replace
 from statistics import NormalDist, fmean
 
 from spectune.analysis.comparison import Comparison, LaunchSpeed, mean_log
-from spectune.analysis.estimate import Estimate
+from spectune.analysis.estimate import NORMAL_95, Estimate
 from spectune.analysis.launch_noise import within_launch_variance
 from spectune.analysis.preference import TIE_MARGIN
 from spectune.analysis.verdict import Judgement, Question, judge
@@ -25,7 +25,6 @@ LIKELY = 0.8
 """Chance of a decision that is worth the launches: the usual power of a test."""
 MOST_PAIRS = 50
 """More than so many launches of the same two is no longer within reason."""
-_NORMAL_95 = 1.96
 
 
 def pairs_to_decide(question: Question, judged: Judgement) -> int | None:
@@ -77,4 +76,4 @@ def _after(question: Question, best: Comparison, pairs: int, *, goes_on: bool) -
 
 def _typical(group: list[LaunchSpeed]) -> LaunchSpeed:
     within = math.sqrt(fmean(within_launch_variance(launch.speed) for launch in group))
-    return replace(group[0], speed=Estimate.exactly(math.exp(mean_log(group))).blurred(_NORMAL_95 * within))
+    return replace(group[0], speed=Estimate.exactly(math.exp(mean_log(group))).blurred(NORMAL_95 * within))

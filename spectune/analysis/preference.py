@@ -13,10 +13,10 @@ import math
 from collections.abc import Mapping
 
 from spectune.analysis.best_baseline import Branch
+from spectune.analysis.estimate import NORMAL_95
 
 TIE_MARGIN = 0.01
 """Speeds within 1 % of each other are a tie: less than that is not worth a more complicated engine."""
-_NORMAL_95 = 1.96
 
 
 def preferred(branch: Branch, simplicity: Mapping[str, tuple[int, ...]]) -> str:
@@ -31,7 +31,7 @@ def preferred(branch: Branch, simplicity: Mapping[str, tuple[int, ...]]) -> str:
     def will_do(one: str) -> bool:
         lead = branch.lead(best, one)
         if simplicity[one][:-1] == simplicity[best][:-1] and simplicity[one] < simplicity[best]:
-            return lead.mean <= max(TIE_MARGIN, _NORMAL_95 * math.sqrt(lead.variance))
+            return lead.mean <= max(TIE_MARGIN, NORMAL_95 * math.sqrt(lead.variance))
         return lead.mean <= TIE_MARGIN
 
     return min(filter(will_do, simplicity), key=lambda one: (simplicity[one], -branch.expected(one)))

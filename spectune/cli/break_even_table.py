@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from spectune.analysis.why import BreakEvenOfStudy, BreakEvenRow, CycleParts, Training, Waterfall, WhatIf
+from spectune.cli.answer_rows import SHOWN_OF_THE_REST
 from spectune.cli.terminal import OUT
 from spectune.counts import count
 
-SHOWN_OF_THE_REST = 6
 # level, class, accept length, needed, possible, speedup, cycle, gap; between the last two draft, verify, host
 WIDTHS = (6, 10, 18, 18, 4, 9, 8, 2)
 PARTS = (8, 8, 7)

@@ -13,6 +13,7 @@ from spectune.cli.exit_codes import ExitCode
 from spectune.cli.interruptible import run_interruptible
 from spectune.cli.live import Lines, LiveTable
 from spectune.cli.terminal import OUT, PROGRESS, print_json
+from spectune.engines.address import DEFAULT_PORT, LOOPBACK
 from spectune.engines.open import missing_models, open_engine
 from spectune.engines.protocol import Engine
 from spectune.errors import InputProblems, SpectuneError
@@ -34,7 +35,6 @@ from spectune.search.evidence.recorded import best_baseline
 from spectune.space import SearchSpace, load_space
 
 SCHEMA = 1
-HOST, PORT = "127.0.0.1", 30000
 WIDTHS = (20, 22, 22)
 LEGEND = "decode speed of one request, tok/s, with 95 % intervals over launches:"
 
@@ -106,7 +106,7 @@ def _outcome(question: Question, failed: TrialRecord | None, levels: Sequence[Le
 
 
 def _notes(question: Question, engine: Engine, made: Sequence[TrialRecord]) -> Iterator[str]:
-    now = Launch.of(engine.command(question.record.candidate, host=HOST, port=PORT))
+    now = Launch.of(engine.command(question.record.candidate, host=LOOPBACK, port=DEFAULT_PORT))
     for change in launch_changes(Launch.of(question.record.command), now):
         yield f"launched otherwise than recorded: {change}"
     if question.record not in question.evidence.line.every:

@@ -12,7 +12,9 @@ from rich.text import Text
 from spectune.cli.terminal import OUT
 from spectune.engines.sglang.launch_line.command_line import LaunchLine
 from spectune.engines.sglang.resolution import Finding, Machine
+from spectune.engines.sglang.rules.names import MODEL
 from spectune.printable import printable
+from spectune.space import DRAFTER
 from spectune.withheld import HIDDEN, secret_name
 
 # Fields that are not called as their option is.
@@ -22,7 +24,6 @@ FIELDS = {
     "elastic-ep-join-mode": "ep_join_mode",
     "elastic-ep-join-rank-offset": "ep_join_rank_offset",
 }
-MODELS = ("model-path", "speculative-draft-model-path")
 ASSUMED, UNTESTED = "machine-assumed", "machine-untested"
 UNSEEN = frozenset({"model-unknown", "model-config"})
 # Defaults that say nothing.
@@ -81,7 +82,9 @@ def _verdict(status: str, line: LaunchLine, findings: Sequence[Finding]) -> str:
 def _unseen(line: LaunchLine, findings: Sequence[Finding]) -> str:
     """Return the models of which nothing is known."""
     said = [finding.message for finding in findings if finding.rule == "model-unknown"]
-    named = [line.arguments.get(option) for option in MODELS if any(f"--{option} " in message for message in said)]
+    named = [
+        line.arguments.get(option) for option in (MODEL, DRAFTER) if any(f"--{option} " in message for message in said)
+    ]
     return " and ".join(str(name) for name in named if name)
 
 

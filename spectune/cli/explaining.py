@@ -15,18 +15,19 @@ from spectune.cli.explain_table import ASSUMED, FIELDS, UNTESTED, print_explanat
 from spectune.cli.terminal import print_json
 from spectune.engines.sglang.gpu_model import gpu_names, known_as
 from spectune.engines.sglang.hardware import machine_named
-from spectune.engines.sglang.launch_line.command_line import MODEL, LaunchLine, read_launch
+from spectune.engines.sglang.launch_line.command_line import LaunchLine, read_launch
 from spectune.engines.sglang.launch_line.older_names import is_known
 from spectune.engines.sglang.model_folder import ModelReader
 from spectune.engines.sglang.options import SHIPPED_VERSION
 from spectune.engines.sglang.preflight import Checkpoint, preflight
 from spectune.engines.sglang.resolution import MACHINES, Finding, Machine, Model, resolve
+from spectune.engines.sglang.rules.names import MODEL
 from spectune.engines.sglang.versions.history import FIRST_VERSION
 from spectune.errors import SpectuneError
 from spectune.printable import printable, printable_json
+from spectune.space import ALGORITHM, DRAFTER
 from spectune.withheld import HIDDEN, secret_name
 
-DRAFT, ALGORITHM = "speculative-draft-model-path", "speculative-algorithm"
 ASSUMED_MACHINE = "h100"
 Status = Literal["ok", "warning", "rejected"]
 
@@ -90,8 +91,10 @@ def explain(
     if MODEL in line.arguments:
         model, seen = reader.read(line.arguments[MODEL], MODEL, line.arguments.get("revision"))
     findings = [*seen, *line.findings, *findings]
-    if line.arguments.get(DRAFT):
-        draft, said = reader.read(line.arguments[DRAFT], DRAFT, line.arguments.get("speculative-draft-model-revision"))
+    if line.arguments.get(DRAFTER):
+        draft, said = reader.read(
+            line.arguments[DRAFTER], DRAFTER, line.arguments.get("speculative-draft-model-revision")
+        )
         told = {one.advice for one in seen}
         findings += [replace(one, advice="") if one.advice in told else one for one in said]
     rejected = line.refused or any(one.rule == "model-config" and one.severity == "fatal" for one in findings)
@@ -117,8 +120,8 @@ def _preflight(line: LaunchLine, reader: ModelReader, model: Model, draft: Model
     target = Checkpoint(arguments[MODEL], model, reader.folder(arguments[MODEL], arguments.get("revision")))
     drafter = None
     if draft is not None:
-        where = reader.folder(arguments[DRAFT], arguments.get("speculative-draft-model-revision"))
-        drafter = Checkpoint(arguments[DRAFT], draft, where)
+        where = reader.folder(arguments[DRAFTER], arguments.get("speculative-draft-model-revision"))
+        drafter = Checkpoint(arguments[DRAFTER], draft, where)
     return preflight(
         target, drafter, algorithm=arguments[ALGORITHM], version=line.version, arguments=arguments, env=line.env
     )  # fmt: skip

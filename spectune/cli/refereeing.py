@@ -14,6 +14,7 @@ from spectune.cli.previewing import preview
 from spectune.cli.terminal import OUT, PROGRESS, busy, print_json
 from spectune.counts import count
 from spectune.engines import cpu_reference
+from spectune.engines.address import DEFAULT_PORT, LOOPBACK
 from spectune.engines.open import missing_models, open_engine
 from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.engines.sglang.agreement import Outcome, Sample, ask, draw
@@ -41,6 +42,12 @@ def preview_with_engine(asked: Asked, *, dry_run: bool, as_json: bool) -> int:
 
 def referee_space(asked: Asked, *, as_json: bool, legal: int = MOST_LEGAL, each_rule: int = MOST_OF_A_RULE) -> int:
     """Ask the installed engine's own resolver about a space's candidates; returns the exit code, 0 when all agree.
+
+    Args:
+        asked: What would be searched.
+        as_json: Whether to print JSON.
+        legal: How many legal candidates to ask about at most; a test asks fewer.
+        each_rule: And how many of those that each rule excludes or folds.
 
     Raises:
         SpectuneError: For bad input, or an engine that is not there.
@@ -120,7 +127,7 @@ def _row(space: SearchSpace, engine: SGLangEngine, outcome: Outcome) -> dict[str
         "engine": "ok" if outcome.verdict.accepted else "rejected",
         "message": outcome.verdict.message,
         "differences": [{"field": d.field, "asked": d.wanted, "resolved": d.got} for d in outcome.differences],
-        "command": engine.command(candidate, host="127.0.0.1", port=30000).shell(),
+        "command": engine.command(candidate, host=LOOPBACK, port=DEFAULT_PORT).shell(),
     }
 
 

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from spectune.engines import cpu_reference
 from spectune.engines.sglang.adapter import SGLangEngine
@@ -68,17 +69,25 @@ def open_engine(space: SearchSpace) -> SGLangEngine:
             options=options_of(section), check_drafters=section.preflight,
         )  # fmt: skip
     runtime = cpu_reference.find(section.runtime) or cpu_reference.planned(section.runtime)
+    fixed, env = settings_on(runtime, section)
     return SGLangEngine(
         interpreter=Interpreter(str(runtime.python), runtime.env),
         version=runtime.sglang_version,
-        fixed={**runtime.args, **section.args},
-        env={**runtime.env, **section.env_to_set},
+        fixed=fixed,
+        env=env,
         gpus=0,
         most_running=most_running,
         models=runtime.models,
         unset=section.env_to_unset,
         check_drafters=section.preflight,
     )
+
+
+def settings_on(runtime: cpu_reference.Runtime | None, section: EngineSection) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return arguments and variables of every launch: the runtime's, where a space does not say otherwise."""
+    if runtime is None:
+        return section.args, section.env_to_set
+    return {**runtime.args, **section.args}, {**runtime.env, **section.env_to_set}
 
 
 def _refuse_open_loops(space: SearchSpace) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from spectune.engines import cpu_reference
+from spectune.engines.open import settings_on
 from spectune.engines.protocol import Engine
 from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.engines.sglang.interpreter import Interpreter
@@ -23,11 +24,12 @@ def rules_of(space: SearchSpace, title: str) -> Engine:
     """
     section = space.engine
     runtime = None if section.runtime is None else cpu_reference.planned(section.runtime)
+    fixed, env = settings_on(runtime, section)
     return SGLangEngine(
         NOBODY,
         version_of(title),
-        fixed={**(runtime.args if runtime else {}), **section.args},
-        env={**(runtime.env if runtime else {}), **section.env_to_set},
+        fixed=fixed,
+        env=env,
         gpus=0,
         most_running=space.workload.most_running,
         unset=section.env_to_unset,

@@ -6,9 +6,10 @@ from typing import Any
 
 import yaml
 
+from spectune.engines.address import DEFAULT_PORT, LOOPBACK
 from spectune.errors import SpectuneError
 from spectune.export.header import Origin, comment, header
-from spectune.export.launch import DEFAULT_HOST, DEFAULT_PORT, Launch
+from spectune.export.launch import Launch
 from spectune.search.storage.records import TrialRecord
 
 SERVICE = "sglang"
@@ -35,7 +36,7 @@ def compose_file(record: TrialRecord, launch: Launch, origin: Origin, *, file_na
     service: dict[str, Any] = {
         "image": f"${{SGLANG_IMAGE:-{IMAGE}:{tag or 'latest'}}}",
         "command": [_literal(word) for word in _command(launch)],
-        "ports": [f"${{HOST:-{DEFAULT_HOST}}}:${{PORT:-{DEFAULT_PORT}}}:{DEFAULT_PORT}"],
+        "ports": [f"${{HOST:-{LOOPBACK}}}:${{PORT:-{DEFAULT_PORT}}}:{DEFAULT_PORT}"],
         "ipc": "host",
         "volumes": [*_folders(launch), HUB_CACHE],
     }

@@ -7,8 +7,9 @@ from typing import Any
 
 import yaml
 
+from spectune.engines.address import DEFAULT_PORT, LOOPBACK
 from spectune.export.header import Origin, comment, environment_comment, header
-from spectune.export.launch import DEFAULT_HOST, DEFAULT_PORT, Launch, Option
+from spectune.export.launch import Launch, Option
 from spectune.search.storage.records import TrialRecord
 
 NOT_IN_CONFIG = frozenset(
@@ -34,7 +35,7 @@ def config_file(record: TrialRecord, launch: Launch, origin: Origin, *, file_nam
     inside = [option for option in launch.options if option.name not in NOT_IN_CONFIG]
     outside = shlex.join(word for option in launch.options if option.name in NOT_IN_CONFIG for word in option.words)
     entries: dict[str, Any] = {option.name: _value(option) for option in inside}
-    entries |= {"host": DEFAULT_HOST, "port": DEFAULT_PORT}
+    entries |= {"host": LOOPBACK, "port": DEFAULT_PORT}
     start = f"start: {shlex.join(launch.program)} --config {file_name} {outside}"
     lines = [*header(record, launch, origin), *environment_comment(launch), comment(start)]
     body = yaml.safe_dump(entries, sort_keys=False, default_flow_style=None, width=1000)

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from spectune.engines.rules import version_of
+from spectune.engines.sglang.rules.names import MODEL
 from spectune.export.launch import Launch
 from spectune.printable import one_line
 from spectune.search.storage.records import TrialRecord
-from spectune.space import Candidate
+from spectune.space import DRAFTER, Candidate
 
-MODEL_OPTIONS = ("model-path", "speculative-draft-model-path")
 MARK = "(written by spectune)"
 """Ends the first comment line of every exported file."""
 CPU_REFERENCE = "CPU reference runtime"
@@ -116,7 +116,7 @@ def _lines(record: TrialRecord, launch: Launch, origin: Origin) -> Iterator[str]
     corrected = f", corrected for {origin.corrected}" if means and origin.corrected else ""
     yield f"{how} {over}{corrected}, with 95 % intervals where known:" if levels else f"not {how}"
     yield from (f"  {measured(level)}" for level in levels)
-    for name in MODEL_OPTIONS:
+    for name in (MODEL, DRAFTER):
         model = launch.value(name)
         if model and model.startswith(("/", "./", "../", "~")):
             yield f"needs the folder {model} ({name})"

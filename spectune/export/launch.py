@@ -10,8 +10,6 @@ from spectune.engines.protocol import LaunchCommand
 from spectune.errors import SpectuneError
 from spectune.withheld import hides_secret
 
-DEFAULT_HOST = "127.0.0.1"
-DEFAULT_PORT = 30000
 TRIAL_ONLY = frozenset({"host", "port", "nccl-port"})
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator
 
+from spectune.engines.address import DEFAULT_PORT, LOOPBACK
 from spectune.engines.protocol import LaunchCommand
 from spectune.export.header import Origin, header
-from spectune.export.launch import DEFAULT_HOST, DEFAULT_PORT, Launch
+from spectune.export.launch import Launch
 from spectune.search.storage.records import TrialRecord
 
 _CONTINUED = " \\\n  "
@@ -17,13 +18,13 @@ def shell_script(record: TrialRecord, launch: Launch, origin: Origin) -> str:
     """Return a script that becomes the engine; further arguments are passed on, `HOST` and `PORT` say where."""
     lines = ["#!/usr/bin/env bash", *header(record, launch, origin)]
     lines.append(
-        f"# HOST and PORT choose the address, {DEFAULT_HOST}:{DEFAULT_PORT} otherwise; more arguments are passed on"
+        f"# HOST and PORT choose the address, {LOOPBACK}:{DEFAULT_PORT} otherwise; more arguments are passed on"
     )
     if any(mark in word for word in _values(launch) for mark in "$`"):
         lines.append("# shellcheck disable=SC2016 # values are passed on as they are, nothing in them is expanded")
     lines += ["set -euo pipefail", ""]
     # Before the exports, which may set a PORT of their own.
-    lines.append(f'set -- --host "${{HOST:-{DEFAULT_HOST}}}" --port "${{PORT:-{DEFAULT_PORT}}}" "$@"')
+    lines.append(f'set -- --host "${{HOST:-{LOOPBACK}}}" --port "${{PORT:-{DEFAULT_PORT}}}" "$@"')
     lines += [f"unset {name}" for name in launch.unset]
     lines += [f"export {name}={shlex.quote(value)}" for name, value in launch.env]
     words = [_quoted(launch.program), *(_quoted(option.words) for option in launch.options), '"$@"']
@@ -39,7 +40,7 @@ def command_text(command: LaunchCommand) -> str:
     words = [_quoted(("env", *changes))] if changes else []
     words.append(_quoted(launch.program))
     words += [_quoted(option.words) for option in launch.options]
-    words.append(f"--host {DEFAULT_HOST} --port {DEFAULT_PORT}")
+    words.append(f"--host {LOOPBACK} --port {DEFAULT_PORT}")
     return _CONTINUED.join(words)
 
 

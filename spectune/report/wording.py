@@ -11,6 +11,7 @@ from spectune.analysis.verdict import TOO_SHORT
 Triple = Sequence[float | None]
 
 NOTHING = "–"
+DIGITS = 3  # of an estimate, whose interval says what more of them would be worth
 
 
 def number(value: float | None, digits: int = 4) -> str:
@@ -28,16 +29,16 @@ def length(value: float | None) -> str:
     return NOTHING if value is None else f"{value:.2f}"
 
 
-def estimate(triple: Triple | None, digits: int = 3) -> str:
+def estimate(triple: Triple | None) -> str:
     """Return the figure of an estimate."""
-    return number(triple[0], digits) if triple else NOTHING
+    return number(triple[0], DIGITS) if triple else NOTHING
 
 
-def interval(triple: Triple | None, digits: int = 3) -> str:
+def interval(triple: Triple | None) -> str:
     """Return the interval of an estimate; empty where it is unknown or has no width."""
     if not triple or None in triple[1:] or triple[1] == triple[2]:
         return ""
-    return f"{number(triple[1], digits)} to {number(triple[2], digits)}"
+    return f"{number(triple[1], DIGITS)} to {number(triple[2], DIGITS)}"
 
 
 def close_interval(triple: Triple | None) -> str:

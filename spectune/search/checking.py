@@ -21,7 +21,7 @@ from spectune.engines.protocol import Engine, Occasion
 from spectune.engines.simulated.engine import PROFILE_FILE
 from spectune.errors import SpectuneError
 from spectune.search.evidence.noise import noise_of
-from spectune.search.evidence.outcome import Evidence
+from spectune.search.evidence.outcome import TOGETHER, Evidence
 from spectune.search.evidence.recorded import pooled_noise
 from spectune.search.evidence.speeds import Speed, of_level, speeds, together
 from spectune.search.launch.feed import PromptFeed
@@ -38,7 +38,6 @@ from spectune.search.watcher import Watcher
 from spectune.space import Candidate, SearchSpace
 
 CHECKS = "checks"
-TOGETHER = "objectives together"
 
 
 @dataclass(frozen=True)

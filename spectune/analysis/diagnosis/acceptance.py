@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from spectune.analysis.acceptance import NOTHING_ACCEPTED
 from spectune.analysis.diagnosis.case import Action, Case, Cause, Cost
-from spectune.analysis.diagnosis.steps import NOTHING_ACCEPTED, steps_of
+from spectune.analysis.diagnosis.steps import steps_of
 
 WASTEFUL_TREE = 4
 """Verified tokens per emitted one from which a tree is called too large."""

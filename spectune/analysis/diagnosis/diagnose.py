@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from spectune.analysis.acceptance import NOTHING_ACCEPTED
 from spectune.analysis.break_even import BreakEven, break_even
 from spectune.analysis.break_even_input import check_inputs
 from spectune.analysis.diagnosis import acceptance, graphs, serving, steps
@@ -146,7 +147,7 @@ def _requests(count: int) -> str:
 def _without_arithmetic(case: Case) -> Iterator[str]:
     """Say what is missing, and what would follow from it."""
     load, speed, length = case.load, case.speed, case.accept_length
-    if length is not None and length <= steps.NOTHING_ACCEPTED:
+    if length is not None and length <= NOTHING_ACCEPTED:
         yield (
             f"speculation cannot pay at an accept length of {length:.2f}: a cycle gives hardly more than the one token "
             "of a plain step, and takes the time of the drafts as well"

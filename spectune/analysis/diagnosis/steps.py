@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from spectune.analysis.acceptance import constant_acceptance_length
+from spectune.analysis.acceptance import NOTHING_ACCEPTED, constant_acceptance_length
 from spectune.analysis.diagnosis.case import Action, Case, Cause, Cost
 
-NOTHING_ACCEPTED = 1.05
-"""At or below this accept length a drafter is misconfigured, not weak (sglang#21272)."""
 IDLE_TAIL = 0.1
 """A draft position that accepts more rarely than this is not worth its step."""
 BUSY_TAIL = 0.5

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from spectune.engines.address import LOOPBACK
+from spectune.engines.address import DEFAULT_PORT, LOOPBACK
 from spectune.engines.parts import Illegal
 from spectune.engines.protocol import Mismatch
 from spectune.engines.sglang.adapter import SGLangEngine
@@ -120,7 +120,7 @@ def ask(question: Question, engine: SGLangEngine, referee: Referee) -> Outcome:
     Raises:
         SpectuneError: The referee is gone.
     """
-    verdict = referee.judge(engine.command(question.candidate, host=LOOPBACK, port=30000))
+    verdict = referee.judge(engine.command(question.candidate, host=LOOPBACK, port=DEFAULT_PORT))
     if question.excluded is not None or not verdict.accepted:
         return Outcome(question, verdict)
     return Outcome(question, verdict, tuple(engine.mismatches(question.candidate, verdict.resolved)))

@@ -7,17 +7,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from spectune.engines.sglang.launch_line.command_line import MODEL, read_launch
+from spectune.engines.sglang.launch_line.command_line import read_launch
 from spectune.engines.sglang.model_folder import ModelReader
 from spectune.engines.sglang.resolution import MACHINES, Finding, Machine, Model, resolve
+from spectune.engines.sglang.rules.names import MODEL
 from spectune.engines.simulated.faults import DIES_LOADING, POINTS, Doom, Failure
 from spectune.engines.simulated.profile import Profile
 from spectune.engines.simulated.setup import Setup
 from spectune.errors import SpectuneError
+from spectune.space import DRAFTER
 
 RESOLVER_REFUSED = 1
 LAUNCHER = ("python", "-m", "sglang.launch_server")
-_DRAFT = "speculative-draft-model-path"
 
 
 class CommandRefused(SpectuneError):
@@ -131,7 +132,7 @@ def _models(arguments: Mapping[str, Any], env: Mapping[str, str]) -> tuple[Model
     """
     reader = ModelReader(Path.cwd(), env, False)
     target, _ = reader.read(arguments[MODEL], MODEL, arguments.get("revision"))
-    if not arguments.get(_DRAFT):
+    if not arguments.get(DRAFTER):
         return target, None
-    draft, _ = reader.read(arguments[_DRAFT], _DRAFT, arguments.get("speculative-draft-model-revision"))
+    draft, _ = reader.read(arguments[DRAFTER], DRAFTER, arguments.get("speculative-draft-model-revision"))
     return target, draft

@@ -7,6 +7,7 @@ import signal
 import time
 from typing import NoReturn
 
+from spectune.engines.address import LOOPBACK
 from spectune.engines.simulated.faults import Doom, Failure, FaultPlan
 from spectune.engines.simulated.log import EngineLog
 from spectune.engines.simulated.profile_schema import Kind, Point
@@ -69,7 +70,7 @@ def last_words(failure: Failure, plan: FaultPlan, doom: Doom | None, fraction: f
     if failure == plan.failure and at == "startup":
         return TRACEBACK + (not_enough_memory(fraction) if kind == "oom" else NO_SUCH_GPU)
     if kind == "port_in_use":
-        return address_in_use("127.0.0.1", 0)
+        return address_in_use(LOOPBACK, 0)
     if kind == "crash":
         return SEGMENTATION_FAULT
     return TRACEBACK + ("ValueError: " if (at, kind) == ("startup", "unsupported") else "") + error_of(kind, at)

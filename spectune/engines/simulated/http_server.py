@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from spectune.engines.address import LOOPBACK
 from spectune.engines.simulated.acceptance import KNOWN_CLASSES
 from spectune.engines.simulated.authorization import allowed
 from spectune.engines.simulated.generation import Generation
@@ -46,7 +47,7 @@ class EngineHttp:
         self._api_key = api_key
         self._scheduler, self._information, self._cache, self._log = scheduler, information, cache, log
         self.ready = False
-        self.address = ("127.0.0.1", 0)
+        self.address = (LOOPBACK, 0)
         self._count = 0
         self._open: set[str] = set()
         self._all_answered = asyncio.Event()

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from aiohttp import web
 
+from spectune.engines.address import DEFAULT_PORT, LOOPBACK
 from spectune.engines.simulated.command import Command, CommandRefused
 from spectune.engines.simulated.ending import Ending
 from spectune.engines.simulated.failing import LAUNCHER_TRACEBACK, Dying, EngineEnded, address_in_use
@@ -29,7 +30,7 @@ from spectune.engines.simulated.workers import Workers, worker_environment
 
 WATCH_S = 0.05
 WARMUP_TOKENS = 8
-DEFAULT_HOST, DEFAULT_PORT, DECODE_LOG_INTERVAL = "127.0.0.1", 30000, 40
+DECODE_LOG_INTERVAL = 40
 _USAGE = "usage: sglang serve [-h] --model-path MODEL_PATH ...\n"
 
 
@@ -89,7 +90,7 @@ class _Engine:
         arguments = command.arguments
         self._command, self._launch, self._scale = command, launch, time_scale
         self._address = (
-            str(arguments.get("host", DEFAULT_HOST)),
+            str(arguments.get("host", LOOPBACK)),
             port or int(arguments.get("port", DEFAULT_PORT)),
         )
         ranks = command.setup.ranks

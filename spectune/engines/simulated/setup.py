@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from spectune.engines.sglang.effective import captured
+from spectune.engines.sglang.rules.names import BLOCK_ALGORITHMS
 from spectune.engines.simulated.profile_conditions import LAUNCH, SPECULATION
 from spectune.space.names import ENV_PREFIX
 from spectune.space.values import Value, canonical
 
-# Draft a whole block in one forward: what is verified is a chain of N - 1 tokens, whatever S says.
-BLOCK_ALGORITHMS = frozenset({"DFLASH", "DSPARK"})
 # Look tokens up instead of running a drafter.
 DRAFTLESS_ALGORITHMS = frozenset({"NGRAM"})
 MOST_RUNNING = 4096  # what SGLang allows at most when nobody says
@@ -68,6 +67,7 @@ class Setup:
     @property
     def depth(self) -> int:
         """Drafted tokens that can be right in one cycle."""
+        # One forward drafts a whole block: what is verified is a chain of N - 1 tokens, whatever S says.
         return self.num_draft_tokens - 1 if self.algorithm in BLOCK_ALGORITHMS else self.num_steps
 
     @property

@@ -9,12 +9,11 @@ from spectune.counts import count
 from spectune.report.material import Material, Row
 from spectune.report.plots import Axis, Dot, Key, Plot, RowName, Rows, Scale, Segment, span, tip_of
 from spectune.report.sections.predicted import Predicted, predicted
-from spectune.report.sections.section import Section
+from spectune.report.sections.section import MOST_ROWS, Section
 from spectune.report.sections.what_if import Curve, curves
 from spectune.report.wording import NOTHING, close_interval, estimate, length, number, speedup_interval, times
 from spectune.search.answer.sentence import unconfirmed
 
-MOST_ROWS = 16
 VERDICTS = {"pays": "good", "loses": "bad", "unclear": "unclear"}
 
 

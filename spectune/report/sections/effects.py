@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 from spectune.report.material import Material, Row
 from spectune.report.plots import Axis, Dot, Key, Plot, RowName, Rows, Scale, Segment, span
-from spectune.report.sections.section import Section
-
-MOST_ROWS = 16
+from spectune.report.sections.section import MOST_ROWS, Section
 
 
 @dataclass(frozen=True)

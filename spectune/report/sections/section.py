@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+MOST_ROWS = 16  # of a chart
+
 
 @dataclass(frozen=True)
 class Section:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from spectune import files
 from spectune.analysis import canary as judging
+from spectune.analysis.acceptance import NOTHING_ACCEPTED
 from spectune.bench.canary import EASY, Answer
 from spectune.bench.prompts import Prompt, TokenizedPrompt
 from spectune.engines.protocol import Engine, Renderer
@@ -23,7 +24,6 @@ HOT = 5.0  # temperature at which no two answers are alike, also of a model that
 FILE = "canary.json"
 # Keys of it: greedy in one batch, and one by one; sampled, and how greedy decoding goes on from each first token.
 TOGETHER, ALONE, SAMPLES, CONTINUED = "together", "alone", "sampled", "continued"
-EXCERPT_BYTES = 2000
 
 
 class Canaries:
@@ -119,7 +119,7 @@ class Canaries:
             raise died
         errors = [answer.error for answer in answers if answer.error is not None]
         if errors:
-            excerpt = launched.log_tail(EXCERPT_BYTES)
+            excerpt = launched.log_tail()
             silent = all("no answer within" in error for error in errors)
             raise TrialFailed(classify_requests(errors, "the canary", len(answers), hangs=silent, excerpt=excerpt))
         if not any(answer.output_ids for answer in answers):
@@ -154,7 +154,7 @@ class Canaries:
     def _accepts(self, answers: Sequence[Answer], candidate: Candidate) -> None:
         """Raise if the drafter is running for nothing."""
         length = judging.accept_length(answers)
-        if length is None or length > judging.NOTHING_ACCEPTED:
+        if length is None or length > NOTHING_ACCEPTED:
             return
         verifies = sum(answer.verifies for answer in answers)
         causes = "; ".join(f"({n}) {cause}" for n, cause in enumerate(self._engine.unaccepted(candidate), start=1))

@@ -25,6 +25,7 @@ from spectune.search.launch.inquiry import context_length, server_info
 from spectune.serving import EngineDied, Failure, GpuMemory, Server, Teardown, environments, log_tail
 
 PROMPTS_AHEAD = 256  # rendered before a level begins
+EXCERPT_BYTES = 2000  # of a log, enough to see what an engine died of
 DYING_S = 10.0  # SGLang takes 6 s over the end of a scheduler, and drops its connections before it is gone
 
 
@@ -102,7 +103,7 @@ class Launched(Protocol):
         """End it, whatever state it is in."""
         ...
 
-    def log_tail(self, max_bytes: int) -> str:
+    def log_tail(self, max_bytes: int = EXCERPT_BYTES) -> str:
         """Return the end of its log."""
         ...
 
@@ -213,7 +214,7 @@ class ServedLaunch:
             self._notes(missing)
         return teardown
 
-    def log_tail(self, max_bytes: int) -> str:
+    def log_tail(self, max_bytes: int = EXCERPT_BYTES) -> str:
         """Return the end of the log file."""
         return log_tail(self._server.log_path, max_bytes)
 

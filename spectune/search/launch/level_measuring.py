@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from spectune.analysis.canary import ENOUGH_VERIFIES, NOTHING_ACCEPTED
+from spectune.analysis.acceptance import NOTHING_ACCEPTED
+from spectune.analysis.canary import ENOUGH_VERIFIES
 from spectune.analysis.level_notes import too_short
 from spectune.analysis.measure import NothingMeasuredError, measure_level
 from spectune.analysis.measurement import LevelMeasurement
@@ -25,7 +26,6 @@ from spectune.space import Level, SearchSpace
 
 MOST_BLIND = 0.05  # of the time in which a level is measured; what arrives meanwhile seems to come late
 MOST_FAILED = 0.02  # of a level's requests; with more, its figures are about the failures
-EXCERPT_BYTES = 2000
 
 
 class Levels:
@@ -100,7 +100,7 @@ class Levels:
                 client_cpu=run.client_cpu, graph_used=served.graph_used, shares_prefix=self._space.workload.shares_text,
             )  # fmt: skip
         except NothingMeasuredError as error:
-            excerpt = launched.log_tail(EXCERPT_BYTES)
+            excerpt = launched.log_tail()
             raise TrialFailed(Failure(FailureClass.CRASH, str(error), excerpt)) from None
         if (said := self._nothing_accepted(measured, run)) is not None:
             self.notes.append(said)
@@ -122,7 +122,7 @@ class Levels:
         failed = not run.records or len(errors) > MOST_FAILED * len(run.records)
         # What keeps this process from looking may well silence the engine, too.
         if (hangs and not stood_still) or (failed and not hangs):
-            excerpt = launched.log_tail(EXCERPT_BYTES)
+            excerpt = launched.log_tail()
             raise TrialFailed(classify_requests(errors, level.name, len(run.records), hangs=hangs, excerpt=excerpt))
         if stood_still:
             said = (

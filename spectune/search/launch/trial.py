@@ -11,7 +11,7 @@ from pathlib import Path
 
 from spectune import files
 from spectune.blotting import blot_file, blotted
-from spectune.engines.address import Address
+from spectune.engines.address import DEFAULT_PORT, Address
 from spectune.engines.protocol import Effective, Engine, LaunchCommand, Mismatch, Occasion
 from spectune.engines.simulated.engine import SimulatedEngine
 from spectune.errors import SpectuneError
@@ -39,7 +39,6 @@ from spectune.withheld import secret_values, secret_variables
 
 HANG_S = 45.0  # without a token for any request; with the 10 s an engine may take to die, known within a minute
 STOP_GRACE_S = 8.0
-EXCERPT_BYTES = 2000
 
 
 class Trial:
@@ -125,7 +124,7 @@ class Trial:
         address = Address.for_launch(self._space.engine.args)
         candidate, engine = self._step.candidate, self._engine
         if isinstance(engine, SimulatedEngine) and engine.virtual:
-            command = engine.command(candidate, host=address.host, port=port or 30000, api_key=address.api_key)
+            command = engine.command(candidate, host=address.host, port=port or DEFAULT_PORT, api_key=address.api_key)
             self._write_launch(command, address)
             launch = VirtualLaunch(engine.profile, command, engine.study_variables(self._occasion))
             yield command, launch
@@ -167,14 +166,14 @@ class Trial:
         except EngineFailed as died:
             return self._engine.classify(died)
         except PortHeldError as held:
-            return Failure(FailureClass.PORT_IN_USE, str(held), launched.log_tail(EXCERPT_BYTES))
+            return Failure(FailureClass.PORT_IN_USE, str(held), launched.log_tail())
         except TrialFailed as failed:
             return failed.failure
         except TimeoutError:
             if not patience.expired():
                 raise
             words = f"the launch was not done after {longest_s:.0f} s, although each of its parts has a limit"
-            return Failure(FailureClass.HANG, words, launched.log_tail(EXCERPT_BYTES))
+            return Failure(FailureClass.HANG, words, launched.log_tail())
         return None
 
     async def _serve(self, launched: Launched, command: LaunchCommand, account: Account) -> None:

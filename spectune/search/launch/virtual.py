@@ -28,7 +28,7 @@ from spectune.engines.simulated.virtual import ClosedLoop, VirtualEngine
 from spectune.engines.simulated.workers import worker_environment
 from spectune.machine import Difference, Others
 from spectune.search.launch.feed import PromptFeed
-from spectune.search.launch.launched import Says
+from spectune.search.launch.launched import EXCERPT_BYTES, Says
 from spectune.search.launch.virtual_load import as_measured, loop_of, mean_length
 from spectune.serving import EngineDied, StartupTimeout, Teardown
 
@@ -178,7 +178,7 @@ class VirtualLaunch:
         """End nothing."""
         return Teardown(left=0, forced=False, seconds=0.0)
 
-    def log_tail(self, max_bytes: int) -> str:
+    def log_tail(self, max_bytes: int = EXCERPT_BYTES) -> str:
         """Return the end of what a server would have said."""
         return "\n".join(self._log)[-max_bytes:]
 

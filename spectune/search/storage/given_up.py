@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 
-from spectune.engines.address import Address
+from spectune.engines.address import DEFAULT_PORT, Address
 from spectune.engines.protocol import Engine
 from spectune.search.storage.records import Seconds, Status, TrialRecord
 from spectune.search.storage.steps import Step
@@ -13,7 +13,6 @@ from spectune.serving import Failure, FailureClass
 from spectune.space import SearchSpace
 from spectune.withheld import secret_values, secret_variables
 
-ANY_PORT = 30000  # SGLang's own
 MOST_LOST = 3  # workers; a machine may fail once, or a queue end a job, through no fault of the launch
 
 
@@ -35,7 +34,7 @@ def given_up(
     address = Address.for_launch(space.engine.args)
     port = space.engine.args.get("port")
     command = engine.command(
-        step.candidate, host=address.host, port=port if isinstance(port, int) else ANY_PORT, api_key=address.api_key
+        step.candidate, host=address.host, port=port if isinstance(port, int) else DEFAULT_PORT, api_key=address.api_key
     )
     words = (
         f"each of the {lost} workers that made this launch was lost over it, without a word: look at what the kernel "

@@ -30,13 +30,13 @@ from spectune.engines.sglang.launch_line.parser_findings import (
 from spectune.engines.sglang.launch_line.shell_words import Word
 from spectune.engines.sglang.options import SHIPPED_VERSION, Options
 from spectune.engines.sglang.resolution import Finding
+from spectune.engines.sglang.rules.names import MODEL
 from spectune.errors import SpectuneError
 from spectune.printable import printable
 
 GREATEST = 2**63 - 1
 LONGEST = 2**20  # characters; the kernel passes no longer command to a program either
 MOST_WORDS = 4096
-MODEL = "model-path"
 _FENCE = re.compile(r"^[ \t]*```.*$", re.MULTILINE)  # around code in Markdown
 _LEFT_OUT = {"unknown-value", "unknown-words"}
 # Refusals whose way out is known, so that the rest of the command can be explained all the same.
