@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 
-from spectune.analysis.acceptance import context_bucket, position_acceptance, sum_histograms
-from spectune.analysis.estimate import Estimate, Floats, batch_means, bootstrap
+from spectune.analysis.decoding import Decoding, sizes
+from spectune.analysis.estimate import Floats, batch_means
 from spectune.analysis.joint_swings import joint_swings
 from spectune.analysis.level_notes import Doubts, the_first
 from spectune.analysis.measurement import LevelMeasurement
@@ -19,9 +18,7 @@ from spectune.bench.records import RequestRecord
 from spectune.counts import count
 from spectune.errors import SpectuneError
 
-_SEED = 0  # of every bootstrap: the same requests always give the same intervals
 _WINDOW_S = 0.5  # the shortest of the batch means
-_ENOUGH = 0.2  # of the requests: fewer with undisturbed tokens are not like the others
 
 
 class NothingMeasuredError(SpectuneError):
@@ -56,27 +53,21 @@ def measure_level(
     failures = [record.error for record in records if record.error is not None]
     if measured_s is None or measured_s[1] <= measured_s[0]:
         raise NothingMeasuredError(f"level {level} never got out of its warm-up{the_first(failures)}")
-    decoding = shares(records, measured_s)
-    if not decoding:
+    found = shares(records, measured_s)
+    if not found:
         raise NothingMeasuredError(_nothing(level, records, failures))
-    rows = np.array([_row(share) for share in decoding], dtype=np.float64)
-    classes = [share.record.prompt_class for share in decoding]
-    contexts = [context_bucket(share.record) for share in decoding]
-    accept_length = _accept_length(rows, classes)
-    swings = joint_swings(decoding, measured_s)
-    decode_speed = swings.widen(bootstrap(lambda sums: sums[..., 0] / sums[..., 1], rows, classes, seed=_SEED))
-    cycle_ms = swings.widen(bootstrap(_cycle_ms, rows, classes, seed=_SEED))
-    decode_cycle_ms = _decode_cycle(rows, classes)
+    decoding, swings = Decoding(found), joint_swings(found, measured_s)
+    cycle_ms, decode_cycle_ms = swings.widen(decoding.cycle_ms()), decoding.decode_cycle_ms()
     gaps_ms = chunk_gaps_s(records, measured_s) * 1000.0
-    ttft_ms = _ttft_ms(records, decoding, measured_s)
-    sent = sum(share.record.prompt_tokens for share in decoding)
-    cached_share = sum(share.record.cached_tokens for share in decoding) / sent if sent else 0.0
+    ttft_ms = _ttft_ms(records, found, measured_s)
+    sent = sum(share.record.prompt_tokens for share in found)
+    cached_share = sum(share.record.cached_tokens for share in found) / sent if sent else 0.0
     batches = throughput_batches(records, measured_s, _WINDOW_S)
     traffic = flow(records, measured_s)
     doubts = Doubts(
         cycle_ms=cycle_ms.est,
         inter_chunk_ms=float(gaps_ms.mean()),
-        cycles_per_chunk=_cycles_per_chunk(decoding),
+        cycles_per_chunk=decoding.cycles_per_chunk(),
         failures=failures,
         cached_share=0.0 if shares_prefix else cached_share,
         client_cpu=client_cpu,
@@ -84,31 +75,28 @@ def measure_level(
     )
     return LevelMeasurement(
         level=level,
-        n_requests=len(decoding),
+        n_requests=len(found),
         failed=len(failures),
-        accept_length=accept_length,
-        accept_length_by_class=_by(classes, rows, classes, accept_length),
-        per_position=_survival(decoding),
+        accept_length=decoding.accept_length,
+        accept_length_by_class=decoding.accept_length_by(decoding.classes),
+        per_position=decoding.per_position(),
         cycle_ms=cycle_ms.at_least(0.0),
         inter_chunk_ms=doubts.inter_chunk_ms,
-        decode_speed=decode_speed.at_least(0.0),
+        decode_speed=swings.widen(decoding.decode_speed()).at_least(0.0),
         output_throughput=batch_means(batches).at_least(0.0),
         ttft_p50_ms=float(np.quantile(ttft_ms, 0.5)),
         ttft_p95_ms=float(np.quantile(ttft_ms, 0.95)),
         itl_p50_ms=float(np.quantile(gaps_ms, 0.5)),
         itl_p95_ms=float(np.quantile(gaps_ms, 0.95)),
-        prompt_tokens=sent / len(decoding),
-        output_tokens=sum(share.record.output_tokens for share in decoding) / len(decoding),
+        prompt_tokens=sent / len(found),
+        output_tokens=sum(share.record.output_tokens for share in found) / len(found),
         cached_share=cached_share,
         measured_s=measured_s[1] - measured_s[0],
         client_cpu=client_cpu,
-        accept_length_by_context=_by(contexts, rows, classes, accept_length),
-        requests_by_class=dict(sorted(Counter(classes).items())),
-        requests_by_context={name: contexts.count(name) for name in _in_order(contexts)},
-        per_position_by_class={
-            name: _survival([share for share in decoding if share.record.prompt_class == name])
-            for name in _in_order(classes)
-        },
+        accept_length_by_context=decoding.accept_length_by(decoding.contexts),
+        requests_by_class=sizes(decoding.classes),
+        requests_by_context=sizes(decoding.contexts),
+        per_position_by_class=decoding.per_position_by_class(),
         decode_cycle_ms=None if decode_cycle_ms is None else swings.widen(decode_cycle_ms).at_least(0.0),
         offered_rate=None if traffic is None else traffic.offered_rate,
         achieved_rate=None if traffic is None else traffic.achieved_rate,
@@ -127,69 +115,6 @@ def _nothing(level: str, records: Sequence[RequestRecord], failures: Sequence[st
             f"average: between chunks there is no time to measure{the_first(failures)}"
         )
     return f"no request of level {level} was decoding in the steady state{the_first(failures)}"
-
-
-def _row(share: Share) -> tuple[float, ...]:
-    """What a request contributes: the columns that the functions of sums below speak of."""
-    return (
-        share.tokens, share.seconds, share.verifies, share.correct, share.undisturbed_tokens, share.undisturbed_s
-    )  # fmt: skip
-
-
-def _cycles_per_chunk(decoding: Sequence[Share]) -> float:
-    """Cycles that the engine counted, per chunk that came; the first chunk is the prefill's."""
-    records = [share.record for share in decoding]
-    cycles = sum(r.spec_verify_ct or r.output_tokens - r.chunks[0][1] for r in records)
-    return cycles / sum(len(r.chunks) - 1 for r in records)
-
-
-def _tau(sums: Floats) -> Floats:
-    verifies = sums[..., 2]
-    return 1.0 + np.divide(sums[..., 3], verifies, out=np.zeros_like(verifies), where=verifies > 0)
-
-
-def _cycle_ms(sums: Floats) -> Floats:
-    """T = τ / decode speed (MEASUREMENT.md), in milliseconds."""
-    return 1000.0 * _tau(sums) * sums[..., 1] / sums[..., 0]
-
-
-def _decode_cycle(rows: Floats, classes: Sequence[str]) -> Estimate | None:
-    """T of the undisturbed tokens, over the requests that have any; None where hardly any request has."""
-    chosen = [index for index, tokens in enumerate(rows[:, 4]) if tokens > 0]
-    if len(chosen) < max(1, _ENOUGH * len(rows)):
-        return None
-    return bootstrap(
-        lambda sums: _cycle_ms(sums[..., [4, 5, 2, 3]]), rows[chosen], [classes[i] for i in chosen], seed=_SEED
-    )
-
-
-def _accept_length(rows: Floats, classes: Sequence[str]) -> Estimate:
-    if not rows[:, 2].any():
-        return Estimate.exactly(1.0)
-    return bootstrap(_tau, rows, classes, seed=_SEED).at_least(1.0)
-
-
-def _survival(decoding: Sequence[Share]) -> tuple[float, ...]:
-    """P(at least i drafted tokens accepted) over all cycles of these requests."""
-    return position_acceptance(
-        sum_histograms(share.record.spec_correct_drafts_histogram for share in decoding)
-    ).survival
-
-
-def _by(strata: Sequence[str], rows: Floats, classes: Sequence[str], whole: Estimate) -> dict[str, Estimate]:
-    """The accept length of each stratum, resampled within the prompt classes it holds."""
-    names, found = _in_order(strata), {}
-    if len(names) == 1:
-        return {names[0]: whole}
-    for name in names:
-        chosen = [index for index, stratum in enumerate(strata) if stratum == name]
-        found[name] = _accept_length(rows[chosen], [classes[index] for index in chosen])
-    return found
-
-
-def _in_order(strata: Sequence[str]) -> list[str]:
-    """By the number that a name begins with, where it does, then by name."""
-    return sorted(set(strata), key=lambda name: (int(low) if (low := name.partition("-")[0]).isdecimal() else 0, name))
 
 
 def _ttft_ms(records: Sequence[RequestRecord], decoding: Sequence[Share], measured_s: tuple[float, float]) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,9 +12,10 @@ import numpy as np
 
 from spectune.calibration.acceptance import expected_length
 from spectune.calibration.calibrate import calibrate
-from spectune.calibration.observed import observed
+from spectune.calibration.observed import Observed, observed
 from spectune.counts import count
 from spectune.engines.simulated.launch import SimulatedLaunch
+from spectune.engines.simulated.profile import Profile
 from spectune.errors import SpectuneError
 from spectune.search import TrialRecord
 from spectune.space import SearchSpace
@@ -72,24 +73,24 @@ def check(
             profile = calibrate(rest, space, environment, name="fold", study="fold").profile()
         except SpectuneError:
             continue
-        for one in points:
-            if one.candidate_id not in left_out:
-                continue
+        for one in (one for one in points if one.candidate_id in left_out):
             drafter = one.setup.drafter
             if drafter is not None and drafter not in profile.file.acceptance.drafters:
                 unknown[drafter] = None
                 continue
-            launch = SimulatedLaunch(profile, one.setup)
-            length = expected_length(profile.file.acceptance, one)
-            cycle = launch.cycle_ms(one.batch, one.kv_ktokens * 1000)
-            for figure, predicted, measured in (
-                ("accept_length", length, one.accept_length),
-                ("cycle_ms", cycle, one.cycle_ms),
-                ("decode_speed", length / cycle, one.accept_length / one.cycle_ms),
-            ):
-                if figure != "accept_length" or one.setup.speculative:
-                    errors[figure, one.batch][one.candidate_id].append(math.log(predicted / measured))
+            for figure, error in errors_of(profile, one):
+                errors[figure, one.batch][one.candidate_id].append(error)
     return [_summed(figure, batch, found) for (figure, batch), found in sorted(errors.items())], list(unknown)
+
+
+def errors_of(profile: Profile, one: Observed) -> Iterator[tuple[str, float]]:
+    """Yield the figures of a level and ln(predicted / measured) of each; the profile knows its drafter."""
+    length = expected_length(profile.file.acceptance, one)
+    cycle = SimulatedLaunch(profile, one.setup).cycle_ms(one.batch, one.kv_ktokens * 1000)
+    if one.setup.speculative:
+        yield "accept_length", math.log(length / one.accept_length)
+    yield "cycle_ms", math.log(cycle / one.cycle_ms)
+    yield "decode_speed", math.log(length / cycle / (one.accept_length / one.cycle_ms))
 
 
 def unfit(errors: Sequence[Checked]) -> str | None:

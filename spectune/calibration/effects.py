@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from spectune.calibration.observed import Observed
 from spectune.search import TrialRecord
 from spectune.space import UNSET, SearchSpace, Value
+
+Floats = npt.NDArray[np.float64]
 
 # The cost model's own terms.
 EXPLAINED = frozenset(
@@ -62,30 +65,40 @@ def parameter_effects(
         missed[one.candidate_id].append(math.log(one.cycle_ms / expected))
     ids = list(missed)
     target = np.array([float(np.mean(missed[name])) for name in ids])
-    columns, named = [np.ones(len(ids))], []
-    for name in space.parameters:
-        if name in EXPLAINED:
-            continue
-        values = [candidates[key].candidate.values.get(name, UNSET) for key in ids]
-        counts = Counter(map(repr, values))
-        commonest = counts.most_common(1)[0][0]
-        for value in dict.fromkeys(values):
-            held = np.array([float(repr(v) == repr(value)) for v in values])
-            if repr(value) != commonest and LEAST_LAUNCHES <= held.sum() <= len(ids) - LEAST_LAUNCHES:
-                columns.append(held)
-                named.append((name, value))
-    matrix = np.array(columns).T
+    held = held_values([candidates[key] for key in ids], space)
+    matrix = np.column_stack([np.ones(len(ids)), *held.values()])
     spare = len(ids) - matrix.shape[1]
-    if not named or spare < 1 or np.linalg.matrix_rank(matrix) < matrix.shape[1]:
+    if not held or spare < 1 or np.linalg.matrix_rank(matrix) < matrix.shape[1]:
         return []
     solved, *_ = np.linalg.lstsq(matrix, target, rcond=None)
     variance = float(np.sum((target - matrix @ solved) ** 2)) / spare
     errors = np.sqrt(np.diag(variance * np.linalg.inv(matrix.T @ matrix)))
     return [
         ParameterEffect(name, value, math.exp(effect))
-        for (name, value), effect, error in zip(named, solved[1:], errors[1:], strict=True)
+        for (name, value), effect, error in zip(held, solved[1:], errors[1:], strict=True)
         if abs(effect) > max(LEAST, SURE * error)
     ]
+
+
+def held_values(records: Sequence[TrialRecord], space: SearchSpace) -> dict[tuple[str, Value], Floats]:
+    """Return which candidates hold a value, for each that may have an effect of its own: 1.0 where one does, else 0.0.
+
+    Left out are parameters that the terms explain, the commonest value of each other one, with which the others are
+    compared, and values that too few candidates hold, or lack.
+
+    Args:
+        records: One of each candidate.
+        space: The search space.
+    """
+    columns = {}
+    for name in (name for name in space.parameters if name not in EXPLAINED):
+        values = [record.candidate.values.get(name, UNSET) for record in records]
+        commonest = Counter(map(repr, values)).most_common(1)[0][0]
+        for value in dict.fromkeys(values):
+            held = np.array([float(repr(other) == repr(value)) for other in values])
+            if repr(value) != commonest and LEAST_LAUNCHES <= held.sum() <= len(records) - LEAST_LAUNCHES:
+                columns[name, value] = held
+    return columns
 
 
 def factors_of(
