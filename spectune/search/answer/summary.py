@@ -8,18 +8,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from spectune.analysis.drift import Drift
-from spectune.analysis.estimate import Estimate
+from spectune.engines.protocol import Engine
 from spectune.engines.rules import rules_of
 from spectune.search.answer.details import details, words
 from spectune.search.answer.disturbed import blamed
 from spectune.search.answer.in_question import InQuestion, in_question
+from spectune.search.answer.machine_summary import machine_summary
 from spectune.search.answer.objective_words import as_measured, goal, measure
 from spectune.search.answer.sentence import label, named, seen_in_search, sentence
-from spectune.search.answer.steadiness import jump_words, steadiness
 from spectune.search.evidence.figures import Measured, measured
 from spectune.search.evidence.outcome import Evidence, weigh
-from spectune.search.evidence.timeline import Timeline, causes
 from spectune.search.planning.plan import Stop
 from spectune.search.planning.undecided import command_of, remedy, unmeasured
 from spectune.search.proposing.exclusions import learned
@@ -53,24 +51,46 @@ def summarise(
         warm_start: What the study began with.
         shared: Name of the study that workers share, where this is a copy of it.
     """
-    from spectune.search.guided.effects import effects
-
-    rules = rules_of(space, engine)
     evidence = weigh(records, space)
     found = list(measured(evidence, space))
-    best = _representative(evidence.records, evidence.recommended)
-    beside = blamed(records, evidence)
-    effect = evidence.verdict.overall.detectable_effect
-    command = command_of(space, name, shared)
-    open_ = remedy(records, evidence, command)
-    helps = unmeasured(records, evidence, space, command) if open_ is None else open_.words
-    question = in_question(evidence, found, space)
     return {
         "schema": SCHEMA,
         "study": name,
         "simulated": space.engine.kind == "simulated",
         "engine": engine,
         "finished": stop is not None,
+        **_answer(evidence, records, space, stop, command_of(space, name, shared)),
+        **machine_summary(evidence.line),
+        **_choice(evidence, space),
+        **_closer_look(evidence, found, space, rules_of(space, engine)),
+        "failures": Counter(r.failure.failure_class.value for r in records if r.failure is not None),
+        "exclusions": [exclusion.to_json() for exclusion in learned(records)],
+        "suspect": sum(record.status is Status.SUSPECT for record in records),
+        "warm_start": None if warm_start is None else warm_start.to_json(),
+        "stop": None if stop is None else {"reason": stop.reason, "figure": stop.figure},
+        "objectives": [{"metric": o.metric, "direction": o.direction, "level": o.level} for o in space.objectives],
+        "targets": {"decode_speed": list(space.targets.decode_speed)},
+        "seconds": _seconds(records),
+    }
+
+
+def _answer(
+    evidence: Evidence, records: Sequence[TrialRecord], space: SearchSpace, stop: Stop | None, command: str
+) -> dict[str, Any]:
+    """Return whether to speculate, in words and figures, and what would decide what is open.
+
+    Args:
+        evidence: What the launches say.
+        records: All of them.
+        space: The search space.
+        stop: Why the study ended.
+        command: What goes on with it.
+    """
+    beside = blamed(records, evidence)
+    effect = evidence.verdict.overall.detectable_effect
+    open_ = remedy(records, evidence, command)
+    helps = unmeasured(records, evidence, space, command) if open_ is None else open_.words
+    return {
         "verdict": evidence.verdict.overall.decision,
         "sentence": sentence(evidence, space),
         "details": [*details(records, evidence, space), *([] if helps is None or stop is None else [helps])],
@@ -81,39 +101,43 @@ def summarise(
         "detectable_effect": effect if math.isfinite(effect) else None,
         "to_decide": None if open_ is None else open_.to_json(),
         "speedup": _confirmed(evidence, space),
-        "noise": {"launch_sd": evidence.line.noise.relative_sd, "dof": evidence.line.noise.dof},
-        "drift": _drift(evidence.line.places[0].drift) if evidence.line.places else None,
-        "steadiness": steadiness(evidence.line),
-        "jumps": list(_jumps(evidence.line)),
-        "places": list(_places(evidence.line)),
+    }
+
+
+def _choice(evidence: Evidence, space: SearchSpace) -> dict[str, Any]:
+    """Return what to run, what is as good, and what it was compared with."""
+    best = _representative(evidence.records, evidence.recommended)
+    return {
         "recommended": None if best is None else _launch(best, space),
         "ties": list(_ties(evidence, space)),
         "pareto": [record.trial for record in evidence.pareto],
-        "baselines": [
-            {
-                "trial": record.trial,
-                "level": level.level,
-                "decode_speed": level.decode_speed.to_json(),
-                "output_throughput": level.output_throughput.to_json(),
-            }
-            for record in evidence.records
-            if not record.candidate.speculative
-            for level in record.levels
-        ],
+        "baselines": list(_baselines(evidence.records)),
+    }
+
+
+def _closer_look(evidence: Evidence, found: Sequence[Measured], space: SearchSpace, rules: Engine) -> dict[str, Any]:
+    """Return every candidate's figures, and what stands behind them."""
+    from spectune.search.guided.effects import effects
+
+    question = in_question(evidence, found, space)
+    return {
         "named": list(dict.fromkeys([*named(evidence), *([] if question is None else [question.candidate_id])])),
         "candidates": list(_candidates(found, space)),
         "in_question": None if question is None else question.to_json(),
         "outside_graphs": None if question is None else _outside_graphs(question, found, space),
         "effects": [e.to_json() for e in effects(evidence.line.launches, space, evidence.recommended, rules)],
-        "failures": Counter(r.failure.failure_class.value for r in records if r.failure is not None),
-        "exclusions": [exclusion.to_json() for exclusion in learned(records)],
-        "suspect": sum(record.status is Status.SUSPECT for record in records),
-        "warm_start": None if warm_start is None else warm_start.to_json(),
-        "stop": None if stop is None else {"reason": stop.reason, "figure": stop.figure},
-        "objectives": [{"metric": o.metric, "direction": o.direction, "level": o.level} for o in space.objectives],
-        "targets": {"decode_speed": list(space.targets.decode_speed)},
-        "seconds": _seconds(records),
     }
+
+
+def _baselines(records: Iterable[TrialRecord]) -> Iterable[dict[str, Any]]:
+    for record in records:
+        for level in () if record.candidate.speculative else record.levels:
+            yield {
+                "trial": record.trial,
+                "level": level.level,
+                "decode_speed": level.decode_speed.to_json(),
+                "output_throughput": level.output_throughput.to_json(),
+            }
 
 
 def _confirmed(evidence: Evidence, space: SearchSpace) -> dict[str, Any] | None:
@@ -163,37 +187,6 @@ def _outside_graphs(question: InQuestion, found: Sequence[Measured], space: Sear
         "evidence": cause.evidence,
         "actions": [[action.words, action.cost.value] for action in cause.actions],
     }
-
-
-def _places(line: Timeline) -> Iterable[dict[str, Any]]:
-    """Yield every place with its speed relative to the first, that of the reference."""
-    for one in line.places:
-        yield {
-            "place": one.place,
-            "launches": len(one.before) + len(one.launches),
-            "speed": line.factors[one.place].speed.to_json(),
-            "drift": _drift(one.drift),
-        }
-
-
-def _drift(drift: Drift | None) -> dict[str, Any] | None:
-    """Return the change of all speeds in an hour, relative, and whether it was taken out of the figures."""
-    if drift is None:
-        return None
-    return {"per_hour": _relative(drift.per_hour).to_json(), "corrected": drift.shown, "words": drift.words}
-
-
-def _jumps(line: Timeline) -> Iterable[dict[str, Any]]:
-    for jump in line.jumps:
-        change = _relative(jump.change).to_json()
-        yield {
-            "before": jump.before, "after": jump.after, "change": change, "causes": causes(jump, line.every),
-            "words": jump_words(jump, line.every),
-        }  # fmt: skip
-
-
-def _relative(log_change: Estimate) -> Estimate:
-    return Estimate(math.expm1(log_change.est), math.expm1(log_change.lo), math.expm1(log_change.hi))
 
 
 def _candidates(found: Iterable[Measured], space: SearchSpace) -> Iterable[dict[str, Any]]:
