@@ -86,8 +86,8 @@ async def run_study(
         return Ended(standing.records, step)
     workload = open_prompts(space)
     refuse_other_prompts(folder, workload)
-    renderer, held = engine.renderer(), contextlib.ExitStack()
-    try:
+    with contextlib.ExitStack() as held:
+        renderer = held.enter_context(contextlib.closing(engine.renderer()))
         if not virtual:
             await _clear_machine(watcher)
             await _look_around(watcher, meter)
@@ -95,11 +95,7 @@ async def run_study(
             watcher.notes(f"plan: {expected.words}; it rests on {expected.rests_on}")
             for line in summary(space, workload, renderer).lines():
                 watcher.notes(line)
-        feed = PromptFeed(
-            workload, renderer,
-            chat_template=space.workload.chat_template, output_tokens=space.workload.output_tokens,
-            start=max((record.prompts_end for record in standing.records), default=0),
-        )  # fmt: skip
+        feed = _feed(space, workload, renderer, standing.records)
         canaries = study_canaries(space, workload, engine, renderer, folder, ())
         # For the whole run, so that all launches of a study that begins here are made on the same GPUs.
         parallel, notes = space.engine.parallel, watcher.notes
@@ -108,27 +104,13 @@ async def run_study(
             book.settle(room.place)
             standing = await book.read()
             step = _next(standing, space, proposer, book.place)
-        launches = _Launches(folder, space, engine, feed, canaries, watcher, room)
         remarks_on = Remarks(watcher, space, standing.records)
+        launches = _Launches(folder, space, engine, feed, canaries, watcher, room, book, remarks_on)
         while not isinstance(step, Stop):
-            if not isinstance(step, Step):
-                remarks_on.waiting(step, standing.running)
-                standing = await book.news(standing)
-            else:
-                async with book.claimed(step) as mine:
-                    if mine:
-                        record, seen = await launches.make(step, standing)
-                        await book.finish(record)
-                        watcher.finished(record)
-                        remarks_on.launch(record, seen)
-                        remarks_on.prompts(feed)
-                standing = await book.read()
+            standing = await launches.after(step, standing)
             gauge.goes_on(standing)
             remarks_on.elsewhere(standing.records)
             step = _next(standing, space, proposer, book.place)
-    finally:
-        held.close()
-        renderer.close()
     return Ended(standing.records, step)
 
 
@@ -139,8 +121,17 @@ def _next(standing: Standing, space: SearchSpace, proposer: Proposer, place: str
     return replace(step, place=place) if isinstance(step, Step) else step
 
 
+def _feed(space: SearchSpace, workload: Workload, renderer: Renderer, records: Sequence[TrialRecord]) -> PromptFeed:
+    """Return the prompts that no launch has had yet."""
+    return PromptFeed(
+        workload, renderer,
+        chat_template=space.workload.chat_template, output_tokens=space.workload.output_tokens,
+        start=max((record.prompts_end for record in records), default=0),
+    )  # fmt: skip
+
+
 class _Launches:
-    """Makes one launch after the other on this machine."""
+    """Makes one launch after the other on this machine, where others are not faster."""
 
     def __init__(
         self,
@@ -151,12 +142,34 @@ class _Launches:
         canaries: Canaries,
         watcher: Watcher,
         room: Room | None,
+        book: Book,
+        remarks_on: Remarks,
     ) -> None:
         self._folder, self._space, self._engine, self._feed = folder, space, engine, feed
         self._canaries, self._watcher, self._room = canaries, watcher, room
+        self._book, self._remarks_on = book, remarks_on
 
-    async def make(self, step: Step, standing: Standing) -> tuple[TrialRecord, Sequence[str]]:
-        """Return the record of a launch, and what is remarkable of it beside the others."""
+    async def after(self, step: Step | Wait, standing: Standing) -> Standing:
+        """Take a step, which is a launch or waiting for those of others; returns where the study stands then."""
+        if isinstance(step, Wait):
+            self._remarks_on.waiting(step, standing.running)
+            return await self._book.news(standing)
+        async with self._book.claimed(step) as mine:
+            if mine:
+                await self._make(step, standing)
+        return await self._book.read()
+
+    async def _make(self, step: Step, standing: Standing) -> None:
+        """Make a launch that was claimed, write down what came of it, and then say so."""
+        record = await self._record(step, standing)
+        seen = remarks(record, standing.records)
+        record = replace(record, notes=(*record.notes, *seen))
+        await self._book.finish(record)
+        self._watcher.finished(record)
+        self._remarks_on.launch(record, seen)
+        self._remarks_on.prompts(self._feed)
+
+    async def _record(self, step: Step, standing: Standing) -> TrialRecord:
         records = standing.records
         here = [record for record in records if record.place == step.place]  # others' machines may round otherwise
         remember_baseline(self._canaries, self._folder, here)
@@ -169,14 +182,12 @@ class _Launches:
         )  # fmt: skip
         if lost is not None:
             self._folder.open_trial(step)
-            return lost, ()
+            return lost
         trial = Trial(
             step, self._folder.open_trial(step), self._space, self._engine, self._feed, self._canaries, self._watcher,
             occasion, may_end(step, self._space, records), self._room,
         )  # fmt: skip
-        record = await trial.run()
-        seen = remarks(record, records)
-        return replace(record, notes=(*record.notes, *seen)), seen
+        return await trial.run()
 
 
 async def _clear_machine(watcher: Watcher) -> None:
