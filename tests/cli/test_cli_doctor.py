@@ -19,6 +19,8 @@ search: {{speculative-algorithm: [none]}}
 workload: {{prompts: builtin:tiny, levels: [{{concurrency: 1}}]}}
 """
 
+TRIES = 5  # another spectune's search on this machine may end such a process, rightly; doctor would end them all
+
 
 def doctor(*arguments: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
     return spectune("doctor", *arguments, cwd=cwd, **env)
@@ -65,15 +67,19 @@ def test_the_worst_comes_first(tmp_path: Path) -> None:
 
 def test_leftover_schedulers_are_found_and_left_alone(tmp_path: Path) -> None:
     """sglang#31645 #16756 #23627 #2457: a scheduler without an owner is named, with the command that ends it."""
-    left = subprocess.Popen(
-        ["sglang::scheduler_TP3", "-c", "import sys; sys.stdin.read()"], executable=sys.executable,
-        stdin=subprocess.PIPE, env={**os.environ, "SPECTUNE_SERVER_ID": "of-a-killed-search"},
-    )  # fmt: skip
-    try:
-        answer = told(doctor("--json", cwd=tmp_path))
-        assert left.poll() is None
-    finally:
-        left.communicate()
+    for _ in range(TRIES):
+        left = subprocess.Popen(
+            ["sglang::scheduler_TP3", "-c", "import sys; sys.stdin.read()"], executable=sys.executable,
+            stdin=subprocess.PIPE, env={**os.environ, "SPECTUNE_SERVER_ID": "of-a-killed-search"},
+        )  # fmt: skip
+        try:
+            answer = told(doctor("--json", cwd=tmp_path))
+            left_alone = left.poll() is None
+        finally:
+            left.communicate()
+        if left_alone:
+            break
+    assert left_alone
     said = [finding for finding in answer["findings"] if finding["name"] == "leftover-engine"]
     assert any(str(left.pid) in one["seen"] and str(left.pid) in one["way_out"] for one in said)
     assert {"pid": left.pid, "name": "sglang::scheduler_TP3", "ours": True} in answer["leftovers"]["processes"]
