@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from spectune.cli.program import STORAGE_VARIABLE
 from spectune.cli.terminal import told_when_slow
 from spectune.engines.open import Simulation, lacking, load_checked_space, open_engine
-from spectune.engines.simulated.profile import shipped_profiles
+from spectune.engines.simulated.profile import load_profile, shipped_profiles
 from spectune.errors import InputProblems, Problem, SpectuneError
 from spectune.search import StudyFolder, open_prompts
 from spectune.search.proposing.samplers import GUIDED
@@ -84,10 +84,8 @@ def _named_wrongly(space: SearchSpace, *, launching: bool) -> Iterator[Problem]:
         engine = open_engine(space)
     except InputProblems as error:
         yield from error.problems
-    except SpectuneError as error:  # of a profile, which the command line may have named
-        place = ("engine", "profile")
-        written = parse_document(space.text, space.path)
-        yield written.problem(place, str(error)) if place in written.key_lines else Problem(str(error))
+    except SpectuneError as error:  # of the profile
+        yield parse_document(space.text, space.path).problem(("engine", "profile"), str(error))
     else:
         if launching:
             yield from lacking(space, engine)
@@ -135,29 +133,39 @@ class Asked:
             InputProblems: Everything that is wrong with it.
             SpectuneError: Options that do not go together.
         """
-        problems: list[Problem] = []
+        chosen, wrong = self._simulation()
+        problems = list(wrong)
         with told_when_slow("reading the search space"):  # seconds, where an engine has to be asked for its options
             try:
-                space = load_checked_space(self.source, self._simulation() if self.simulated else None)
+                space = load_checked_space(self.source, chosen if self.simulated else None)
             except SpaceProblems as error:
                 if error.rest is None:
                     raise
                 space = error.rest
                 problems += error.problems
-            problems += _named_wrongly(space, launching=launching and bool(problems))
+            problems += _named_wrongly(space, launching=launching and bool(problems) and not wrong)
         if problems:
             raise InputProblems(in_order(problems))
         if space.engine.kind != "simulated" and (self.profile or self.virtual):
             option = "--profile" if self.profile else "--virtual"
             raise SpectuneError(f"{option} is for the simulated engine: add --engine simulated")
         if space.engine.kind == "simulated" and not self.simulated and (self.profile or self.virtual):
-            chosen = self._simulation()
             space = space.with_engine(space.engine.simulated(chosen.profile, virtual=chosen.virtual))
         if self.trials is None:
             return space
         return space.with_budget(space.budget.model_copy(update={"trials": self.trials}))
 
-    def _simulation(self) -> Simulation:
-        """Return the simulation; a profile's file is meant relative to the current folder, as a shell user would."""
-        named = self.profile is None or self.profile in shipped_profiles()
-        return Simulation(self.profile if named else str(Path(str(self.profile)).absolute()), self.virtual)
+    def _simulation(self) -> tuple[Simulation, Sequence[Problem]]:
+        """Return the simulation, and what is wrong with the profile that was named; another one then stands for it.
+
+        A profile's file is meant relative to the current folder, as a shell user would.
+        """
+        if self.profile is None or self.profile in shipped_profiles():
+            return Simulation(self.profile, self.virtual), ()
+        try:
+            load_profile(self.profile)
+        except InputProblems as error:
+            return Simulation(None, self.virtual), error.problems
+        except SpectuneError as error:
+            return Simulation(None, self.virtual), [Problem(str(error))]
+        return Simulation(str(Path(self.profile).absolute()), self.virtual), ()

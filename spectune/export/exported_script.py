@@ -79,7 +79,9 @@ def read_exported(path: Path) -> ExportedScript:
         text = path.read_bytes().decode("utf-8")  # line ends as bash reads them
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise SpectuneError(f"cannot read {path}: {reason}") from None
+        raise SpectuneError(
+            f"cannot read {path}: {reason}; check takes a script that `spectune export STUDY` wrote"
+        ) from None
     head = text.splitlines()[:HEADER_LINES]
     if not any(MARK in line for line in head):
         raise SpectuneError(

@@ -103,7 +103,8 @@ def exclusive_key_problems(engine: Mapping[str, Any]) -> Iterator[tuple[str, str
         engine: The section as plain data.
     """
     kind = engine.get("kind", "sglang")
-    for name in _SIMULATED_ONLY if kind == "sglang" else _REAL_ONLY:
+    others = _SIMULATED_ONLY if kind == "sglang" else _REAL_ONLY if kind == "simulated" else ()
+    for name in others:
         if name in engine:
             yield name, f"'{name}' cannot stand with kind: {kind}"
     if "python" in engine and "runtime" in engine:

@@ -246,7 +246,7 @@ def test_a_simulated_space_is_not_told_to_be_simulated(tmp_path: Path) -> None:
     text = (ROOT / "search_spaces/quickstart.yaml").read_text()
     write(tmp_path, text.replace("  runtime: cpu-reference", "  gpus: 16"))
     done = spectune("search", "mine.yaml", "--engine", "simulated", "--virtual", cwd=tmp_path)
-    refused(done, "engine.gpus asks for 16 GPUs, but the profile kimi-k2.5-pcie has 8")
+    refused(done, "engine.gpus asks for 16 GPUs, but the profile kimi-k2.5-pcie has 8; lower it, or take")
     assert "what works here" not in done.stderr
 
 

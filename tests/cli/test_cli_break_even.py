@@ -153,6 +153,15 @@ def test_bad_input_is_one_message(folder: Path, arguments: list[str], words: str
     assert done.stdout == ""
 
 
+@pytest.mark.parametrize("words", [("--measured", "60"), ("--measure", "60"), ("--measure=60",)])
+@pytest.mark.parametrize("given", [("planned",), ("--baseline", "82", "--cycle-ms", "30", "--accept", "2")])
+def test_the_old_name_of_speed_and_what_is_suggested_for_it_launch_nothing(
+    folder: Path, given: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    done = spectune("breakeven", *given, *words, cwd=folder)
+    assert (done.returncode, done.stdout) == (2, "")
+
+
 def test_a_study_without_a_baseline_ends_with_one(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder / "studies", tmp_path / "studies")
     for trial in (tmp_path / "studies/planned/trials").iterdir():

@@ -85,7 +85,7 @@ def test_what_is_not_ours_is_refused(content, tmp_path):
 def test_files_for_other_programs_and_no_files_at_all(tmp_path):
     with pytest.raises(SpectuneError, match="check takes the script"):
         read_exported(exported(tmp_path).config)
-    with pytest.raises(SpectuneError, match="No such file"):
+    with pytest.raises(SpectuneError, match=r"No such file.*`spectune export STUDY` wrote"):
         read_exported(tmp_path / "gone.sh")
     with pytest.raises(SpectuneError, match="Is a directory"):
         read_exported(tmp_path)

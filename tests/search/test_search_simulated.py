@@ -20,7 +20,7 @@ from spectune.engines.simulated.engine import PROFILE_FILE, SimulatedEngine
 from spectune.errors import SpectuneError
 from spectune.machine import take_fingerprint
 from spectune.search import Status, StudyFolder, TrialRecord, open_prompts, open_study, run_study
-from spectune.search import trial as trial_module
+from spectune.search.launch import trial as trial_module
 from spectune.search.launch.traffic import longest_measuring_s
 from spectune.search.storage.migration import refuse_another
 from spectune.space import Candidate, load_space
@@ -191,6 +191,8 @@ def test_another_profile_is_another_study(finished: Path) -> None:
         (("quickstart", "--profile", "kimi-k2.5-pcie"), "--profile is for the simulated engine"),
         (("quickstart", "--virtual"), "--virtual is for the simulated engine"),
         (("eagle3", "--engine", "simulated", "--profile", "nobody"), "there is no profile"),
+        (("eagle3", "--engine", "simulated", "--profile", "./no.yaml"), "there is no profile './no.yaml', neither"),
+        (("big.yaml", "--profile", "quik"), "there is no profile 'quik', neither"),
         (("eagle3", "--engine", "vllm"), "'vllm'"),
         (("eagle3", "--engine", "simulated", "--dry-run", "--with-engine"), "a simulated engine has none to ask"),
         (("big.yaml",), "engine.gpus asks for 4 GPUs, but the profile quick has 2"),

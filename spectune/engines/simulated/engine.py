@@ -81,7 +81,7 @@ class SimulatedEngine(SGLangEngine):
         if self.gpus <= there:
             return []
         asked = f"engine.gpus asks for {count(self.gpus, 'GPU')}"
-        return [Problem(f"{asked}, but the profile {self.profile.name} has {there}")]
+        return [Problem(f"{asked}, but the profile {self.profile.name} has {there}; lower it, or take another profile")]
 
     def software(self) -> EngineSoftware:
         """Return nothing: the profile stands for the software too."""
