@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spectune import __version__
 from spectune.export.header import warning_of
@@ -15,6 +16,11 @@ from spectune.report.material import Material
 from spectune.report.sections import decision, sections
 from spectune.search.storage.records import TrialRecord
 from spectune.space import SearchSpace
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+_CODE = re.compile(r"`([^`\n]+)`")
 
 
 def write_report(
@@ -60,6 +66,7 @@ def render_report(material: Material, *, written: str) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["prose"] = prose
     told = material.told
     return environment.get_template("page.html.j2").render(
         sections=sections(material),
@@ -73,6 +80,15 @@ def render_report(material: Material, *, written: str) -> str:
         style=_file("assets", "report.css"),
         script=_file("assets", "report.js"),
     )
+
+
+def prose(text: str) -> Markup:
+    """Return a sentence as HTML, with what stands in backticks set as code."""
+    import markupsafe  # noqa: PLC0415 (comes with jinja2)
+
+    code = markupsafe.Markup("<code>{}</code>")
+    parts = _CODE.split(text)  # every other one was in backticks
+    return markupsafe.Markup().join(code.format(part) if index % 2 else part for index, part in enumerate(parts))
 
 
 def _file(folder: str, name: str) -> str:

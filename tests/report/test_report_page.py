@@ -371,6 +371,13 @@ def test_hostile_text_is_text_everywhere(tmp_path):
     assert "{{ 7*7 }}" in page.text
 
 
+def test_commands_in_sentences_are_set_as_code(tmp_path):
+    told = summary(lively(), details=["give `spectune search mine.yaml --trials <n>` again, or `top`", "a ` alone"])
+    content = write_report(told, lively(), {}, space(), tmp_path / "report.html").read_text()
+    assert "<code>spectune search mine.yaml --trials &lt;n&gt;</code> again, or <code>top</code></li>" in content
+    assert "<li>a ` alone</li>" in content
+
+
 def test_two_hundred_trials_stay_small(tmp_path):
     records = [record(0, candidate(0), (442.0, 261.0))]
     records += [record(n, candidate(1 + n % 7, f"drafter-{n}"), (400.0 + n, 200.0 + n), 1.9) for n in range(1, 200)]
