@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
 from search_samples import SPACE, baseline, chain, record, space
 
+from spectune.analysis.comparison import Comparison
 from spectune.analysis.estimate import Estimate
 from spectune.analysis.strata import least
+from spectune.analysis.verdict import TOO_SHORT
 from spectune.calibration.noise import fit_noise
 from spectune.export import Launch
 from spectune.export.header import Origin, header
 from spectune.search import Role, TrialRecord, summarise, weigh
 from spectune.search.answer.in_question import in_question
+from spectune.search.answer.objective_words import as_measured, gain, goal
 from spectune.search.answer.study_comparison import Side, compare_studies
 from spectune.search.evidence.figures import measured
 from spectune.search.why import break_even_of
@@ -134,6 +138,13 @@ def test_a_speed_that_was_not_measured_long_enough_has_no_interval() -> None:
     row = next(r for r in summary(records)["candidates"] if r["trials"] == [1])
     assert row["decode_speed"] == [pytest.approx(150.0), None, None]
     assert row["speedup"][1:] == [None, None]
+
+
+@pytest.mark.parametrize(("metric", "ratio"), [("decode_speed", 1.25), ("ttft_p95_ms", 0.8)])
+def test_an_objective_that_was_not_measured_long_enough_has_no_interval(metric: str, ratio: float) -> None:
+    vague = Comparison("x", f"{metric}@c1", "b", math.log(1.25), 0.1, 4.0, 1, 2.0, (1, 1), (1,), long_enough=False)
+    assert as_measured(vague).to_json() == [pytest.approx(ratio), None, None]
+    assert gain(vague) == f"{ratio:.2f} × the {goal(vague.level)} ({TOO_SHORT})"
 
 
 def test_an_exported_file_names_a_candidate_as_the_tables_do() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from spectune.analysis.comparison import Comparison
 from spectune.analysis.estimate import Estimate
+from spectune.analysis.verdict import TOO_SHORT
 from spectune.search.evidence.outcome import TOGETHER
 from spectune.space import SearchSpace
 from spectune.space.metrics import METRICS
@@ -27,9 +29,11 @@ def goal(objective: str) -> str:
 
 def gain(comparison: Comparison) -> str:
     """Return a comparison by an objective with its interval, and what is not shown of it."""
-    found = as_measured(comparison)
+    found, what = as_measured(comparison), goal(comparison.level)
+    if not comparison.long_enough:
+        return f"{found.est:.2f} × the {what} ({TOO_SHORT})"
     remark = {"pays": "", "loses": ", slower", "unclear": ", not decided"}[comparison.verdict]
-    return f"{found.est:.2f} × the {goal(comparison.level)} ({found.lo:.2f}–{found.hi:.2f}{remark})"
+    return f"{found.est:.2f} × the {what} ({found.lo:.2f}–{found.hi:.2f}{remark})"
 
 
 def as_measured(comparison: Comparison) -> Estimate:
@@ -37,4 +41,6 @@ def as_measured(comparison: Comparison) -> Estimate:
     speedup, metric = comparison.judged, METRICS.get(comparison.level.partition("@")[0])
     if metric is None or metric.direction == "maximize":
         return speedup
+    if not comparison.long_enough:
+        return replace(speedup, est=1.0 / speedup.est)
     return Estimate(*(1.0 / end if end > 0.0 else math.inf for end in (speedup.est, speedup.hi, speedup.lo)))
