@@ -9,6 +9,7 @@ from spectune.engines.open import settings_on
 from spectune.engines.protocol import Engine
 from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.engines.sglang.interpreter import Interpreter
+from spectune.engines.sglang.versions.history import newest_known
 from spectune.space import SearchSpace
 
 NOBODY = Interpreter("python3")
@@ -35,6 +36,12 @@ def rules_of(space: SearchSpace, title: str) -> Engine:
         unset=section.env_to_unset,
         check_drafters=False,
     )
+
+
+def newest_of(title: str) -> bool | None:
+    """Return whether no version newer than the one in the title of an engine is known; None where it names none."""
+    version = version_of(title)
+    return None if version is None else newest_known(version)
 
 
 def version_of(title: str) -> str | None:

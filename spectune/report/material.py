@@ -97,7 +97,7 @@ class Material:
     @cached_property
     def break_even(self) -> BreakEvenOfStudy:
         """What the study says about whether speculation pays and why not more, secrets not blotted out."""
-        return break_even_of(self.records, self.space)
+        return break_even_of(self.records, self.space, engine=str(self.told["engine"]))
 
     @cached_property
     def why(self) -> Row:

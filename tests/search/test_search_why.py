@@ -129,6 +129,23 @@ def test_verifies_outside_graphs_are_told_with_the_verdict():
     assert graph_lines(inside) == []
 
 
+@pytest.mark.parametrize(
+    ("engine", "advice"),
+    [
+        ("SGLang 0.5.23 on the CPU reference runtime", None),
+        ("SGLang 0.5.20", "a newer SGLang"),
+        ("an unknown engine", "SGLang 0.5.23, if this one is older"),
+    ],
+)
+def test_another_version_is_advised_where_there_is_a_newer_one(engine: str, advice: str | None):
+    told = summarise(study(), field_space(), None, name="field", engine=engine)["outside_graphs"]
+    advised = [words for words, _ in told["actions"] if words.startswith("restart with")]
+    assert [advice in words for words in advised] == ([] if advice is None else [True])
+    answer = break_even_of(study(), field_space(), engine=engine)
+    (cause,) = (cause for cause in answer.causes if cause.cause == "eager")
+    assert [words for words, _ in cause.actions if words.startswith("restart with")] == advised
+
+
 def test_a_long_name_keeps_the_columns_of_the_waterfall_apart(capsys, field_case):
     long = "EAGLE3 an-uncommonly-long-drafter 2,1,3 · graphs 1-64 · NCCL_ALGO=allreduce:tree · NCCL_PROTO=LL"
     falls = next(one for one in field_case.waterfalls if one.candidate_id == field_case.candidate_id)

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from spectune.engines.protocol import Engine
-from spectune.engines.rules import rules_of
+from spectune.engines.rules import newest_of, rules_of
 from spectune.search.answer.details import details, words
 from spectune.search.answer.disturbed import blamed
 from spectune.search.answer.in_question import InQuestion, in_question
@@ -62,7 +61,7 @@ def summarise(
         **_answer(evidence, records, space, stop, command_of(space, name, shared)),
         **machine_summary(evidence.line),
         **_choice(evidence, space),
-        **_closer_look(evidence, found, space, rules_of(space, engine)),
+        **_closer_look(evidence, found, space, engine),
         "failures": Counter(r.failure.failure_class.value for r in records if r.failure is not None),
         "exclusions": [exclusion.to_json() for exclusion in learned(records)],
         "suspect": sum(record.status is Status.SUSPECT for record in records),
@@ -115,16 +114,16 @@ def _choice(evidence: Evidence, space: SearchSpace) -> dict[str, Any]:
     }
 
 
-def _closer_look(evidence: Evidence, found: Sequence[Measured], space: SearchSpace, rules: Engine) -> dict[str, Any]:
+def _closer_look(evidence: Evidence, found: Sequence[Measured], space: SearchSpace, engine: str) -> dict[str, Any]:
     """Return every candidate's figures, and what stands behind them."""
     from spectune.search.guided.effects import effects
 
-    question = in_question(evidence, found, space)
+    question, rules = in_question(evidence, found, space), rules_of(space, engine)
     return {
         "named": list(dict.fromkeys([*named(evidence), *([] if question is None else [question.candidate_id])])),
         "candidates": list(_candidates(found, space)),
         "in_question": None if question is None else question.to_json(),
-        "outside_graphs": None if question is None else _outside_graphs(question, found, space),
+        "outside_graphs": None if question is None else _outside_graphs(question, found, space, engine),
         "effects": [e.to_json() for e in effects(evidence.line.launches, space, evidence.recommended, rules)],
     }
 
@@ -173,11 +172,13 @@ def _ties(evidence: Evidence, space: SearchSpace) -> Iterable[dict[str, Any]]:
         }
 
 
-def _outside_graphs(question: InQuestion, found: Sequence[Measured], space: SearchSpace) -> dict[str, Any] | None:
+def _outside_graphs(
+    question: InQuestion, found: Sequence[Measured], space: SearchSpace, engine: str
+) -> dict[str, Any] | None:
     """Return what of the speculation in question ran outside CUDA graphs, and what helps."""
     from spectune.search.why import outside_graphs
 
-    cause = outside_graphs(question.candidate_id, found, space)
+    cause = outside_graphs(question.candidate_id, found, space, newest=newest_of(engine))
     if cause is None:
         return None
     return {

@@ -8,6 +8,7 @@ from spectune.analysis.why import BreakEvenOfStudy, BreakEvenRow, LoadLimit
 from spectune.analysis.why.causes import lost_speed, next_actions
 from spectune.analysis.why.load_limit import load_limit
 from spectune.analysis.why.waterfall import waterfall
+from spectune.engines.rules import newest_of
 from spectune.search.answer.details import spoiled
 from spectune.search.answer.in_question import in_question
 from spectune.search.evidence.figures import measured
@@ -29,6 +30,7 @@ def break_even_of(
     targets: Sequence[float] | None = None,
     engine_cycles: Mapping[tuple[int, str], float] | None = None,
     candidate_id: str | None = None,
+    engine: str = "",
 ) -> BreakEvenOfStudy:
     """Work out a study's break-even object.
 
@@ -38,6 +40,7 @@ def break_even_of(
         targets: Wanted speeds of one request, tok/s; those of the space unless given.
         candidate_id: The candidate the answer is to be about; the one the verdict rests on unless given.
         engine_cycles: (trial, level) → cycle by the engine's own log in ms, as far as it was read.
+        engine: Title of the engine, which says whether there is a newer one to advise.
     """
     evidence = weigh(records, space)
     model = StudyModel.fit(evidence.line.launches, space)
@@ -60,7 +63,7 @@ def break_even_of(
         better, what_if = prospect.better(concurrency), prospect.what_if(concurrency)
     at = (chosen.candidate_id, chosen.level)
     one = next(x for x in found if (x.candidate.candidate_id, x.level) == at)
-    server = as_server(one, concurrency, space, found)
+    server = as_server(one, concurrency, space, found, newest=newest_of(engine))
     causes = lost_speed(chosen, server, concurrency, better=better, foreseen=what_if is not None)
     return BreakEvenOfStudy(
         candidate_id=chosen.candidate_id,

@@ -12,7 +12,9 @@ from spectune.search.guided.setting import GRAPHS_OFF, MOST_RUNNING
 from spectune.space import SearchSpace
 
 
-def as_server(found: Measured, concurrency: int | None, space: SearchSpace, others: Sequence[Measured]) -> Running:
+def as_server(
+    found: Measured, concurrency: int | None, space: SearchSpace, others: Sequence[Measured], *, newest: bool | None
+) -> Running:
     """Return what is known of a candidate at one level.
 
     Args:
@@ -20,6 +22,7 @@ def as_server(found: Measured, concurrency: int | None, space: SearchSpace, othe
         concurrency: Requests in flight; None in an open loop.
         space: Of the study.
         others: Everything that was measured: where no verify ever ran in graphs, turning them on helps nobody.
+        newest: Whether the engine's version is the newest there is; None where that is not known.
     """
     candidate, last = found.candidate, found.launches[-1]
     values = {**space.engine.args, **candidate.values}
@@ -49,6 +52,7 @@ def as_server(found: Measured, concurrency: int | None, space: SearchSpace, othe
         kv_tokens=last.effective.kv_tokens,
         most_running=concurrency or 0,
         loads=(load,),
+        newest=newest,
         simulated=space.engine.kind == "simulated",
     )
 
