@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from spectune.counts import count
 from spectune.errors import InputProblems, Problem
 
-LARGEST = 1_000_000
-"""Above this, neither a speed in tok/s nor a cycle in ms is a measurement."""
+SMALLEST, LARGEST = 0.001, 1_000_000
+"""Outside of these, neither a speed in tok/s nor a cycle in ms is a measurement."""
 
 
 def check_inputs(
@@ -36,9 +36,9 @@ def check_inputs(
         if not (math.isfinite(value) and value > 0.0)
     ]
     problems += [
-        Problem(f"{name} must be at most {LARGEST:,}, but got {value:g}")
+        Problem(f"{name} must be from {SMALLEST:g} to {LARGEST:,}, but got {value:g}")
         for name, value in positive
-        if math.isfinite(value) and value > LARGEST
+        if math.isfinite(value) and (value > LARGEST or 0.0 < value < SMALLEST)
     ]
     problems += [Problem(message) for message in _impossible(accept_length, num_steps)]
     if problems:

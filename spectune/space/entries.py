@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from spectune.errors import Problem
@@ -13,8 +14,11 @@ from spectune.space.names import ALGORITHM, NO_SPECULATION, hint
 from spectune.space.parameters import Parameter, parse_parameter, with_no_speculation
 from spectune.space.values import UNSET
 
+MOST_COMBINATIONS = 20_000_000
+"""Of values. A search weighs every legal candidate: of a few million, each proposal takes seconds and gigabytes."""
 _SURE_LENGTH = 6
 _SURE_LIKENESS = 0.8
+_NAMED = 3
 
 
 def read_parameters(document: Document, data: Mapping[str, Any]) -> tuple[dict[str, Parameter], list[Problem]]:
@@ -35,7 +39,21 @@ def read_parameters(document: Document, data: Mapping[str, Any]) -> tuple[dict[s
             problems.append(document.problem(path, f"{name}: {error}"))
             continue
         parameters[name] = with_no_speculation(parameter) if name == ALGORITHM else parameter
+    problems += _too_many(document, parameters.values())
     return parameters, problems
+
+
+def _too_many(document: Document, parameters: Collection[Parameter]) -> Iterator[Problem]:
+    """Yield that there are more combinations than a search can weigh, with what varies most."""
+    combinations = math.prod(len(parameter.values) for parameter in parameters)
+    if combinations > MOST_COMBINATIONS:
+        longest = sorted(parameters, key=lambda parameter: -len(parameter.values))[:_NAMED]
+        named = ", ".join(f"{parameter.name} has {len(parameter.values):,}" for parameter in longest)
+        yield document.problem(
+            ("search",),
+            f"search must have at most {MOST_COMBINATIONS:,} combinations of values, but has {combinations:,} "
+            f"({named}); search fewer values, and others in a study of their own",
+        )
 
 
 def read_conditions(

@@ -91,6 +91,8 @@ def test_a_consistent_measurement_is_no_contradiction(baseline, cycle, accept):
         ({"baseline_tok_s": math.nan}, "baseline"),
         ({"cycle_ms": -1.0}, "cycle"),
         ({"cycle_ms": math.inf}, "cycle"),
+        ({"cycle_ms": 1e-300}, "from 0.001 to 1,000,000, but got 1e-300"),
+        ({"baseline_tok_s": 2e6}, "from 0.001 to 1,000,000, but got 2e"),
         ({"accept_length": 0.16}, "accept rate"),
         ({"accept_length": 3.2}, "at most"),
         ({"num_steps": 0}, "at least 1"),

@@ -231,6 +231,13 @@ def test_one_bad_section(more: str, expected: str) -> None:
     assert any(message.startswith(expected) for message in found), found
 
 
+def test_more_combinations_than_a_search_can_weigh() -> None:
+    variables = "".join(f"\n  env.V{number}: [unset, a, b]" for number in range(40))
+    (found,) = messages(GOOD.replace("search:", "search:" + variables))
+    assert "search must have at most 20,000,000 combinations of values, but has " in found
+    assert "has 3" in found
+
+
 def test_missing_sections_and_sections_of_the_wrong_type() -> None:
     assert messages("schema: 1\n") == ["1: 'engine' is missing", "1: 'search' is missing"]
     assert messages("schema: 1\nengine: 3\nsearch: []\nworkload: 4\nobjectives: 5\n") == [
