@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from spectune.analysis.why import DrafterPoint
 from spectune.errors import InputProblems, Problem, SpectuneError
 
-POINT = re.compile(r"[-+0-9.,_eE]+:[-+0-9.eE]+")
+POINT = re.compile(r"[^/]*:[^/]*")  # no name of a study has a colon, and its folder has slashes
 MOST_SAMPLES = 10**12
 LONGEST = 1000.0
 

@@ -124,6 +124,20 @@ def test_an_accept_length_beyond_the_curve_costs_no_number():
     assert "beyond what more samples reach" in found.words[0]
 
 
+def test_curves_reach_as_far_as_the_points_and_the_settings():
+    long_drafts = (DrafterPoint(10_000, 9.0), DrafterPoint(100_000, 11.0), DrafterPoint(1_000_000, 12.0))
+    found = training(long_drafts, 10.0, **{**ON_AN_ENGINE, "bound": 16})
+    assert 10_000 < found.samples.est < 100_000
+    short_drafts = (DrafterPoint(10_000, 4.0), DrafterPoint(100_000, 5.0), DrafterPoint(1_000_000, 5.8))
+    reach = [training(short_drafts, 9.0, **{**ON_AN_ENGINE, "bound": bound}).probability for bound in (8, 16)]
+    assert reach[0] == 0.0 < reach[1]
+
+
+def test_no_fraction_of_a_sample_is_asked_for():
+    long_before = (DrafterPoint(1, 4.0), DrafterPoint(2, 4.0), DrafterPoint(4, 4.0))
+    assert training(long_before, 1.3, **ON_AN_ENGINE).samples.lo >= 1.0
+
+
 def test_what_speaks_against_the_points_is_said():
     falling = (DrafterPoint(10_000, 2.4), DrafterPoint(100_000, 2.0))
     words = training(falling, 3.0, **{**ON_AN_ENGINE, "bound": 2}).warnings

@@ -89,6 +89,9 @@ def test_drafter_points_as_people_write_them(folder: Path) -> None:
         done = spectune("breakeven", *arguments, "--json", cwd=folder)
         assert done.returncode == 0, done.stderr
         assert [one["samples"] for one in json.loads(done.stdout)["training"]["points"]] == [10_000, 37_000, 1_400_000]
+    wrong = spectune("breakeven", "planned", points[0], "many:2.0", *points[1:], cwd=folder)
+    assert "a drafter point is SAMPLES:ACCEPT_LENGTH" in wrong.stderr
+    assert "but got 'many:2.0'" in " ".join(wrong.stderr.split())
     told = spectune("breakeven", "planned", *points, cwd=folder).stdout
     assert "training samples" in told
     assert "hours of this engine" in told

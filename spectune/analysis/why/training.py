@@ -25,7 +25,9 @@ Floats = npt.NDArray[np.float64]
 POINT_ERROR = 0.05
 """Relative standard deviation of a point: drafters are trained and measured in other ways than this one will be."""
 LONGEST = 8.0
-"""Highest accept length a curve may tend to."""
+"""Highest accept length a curve may tend to, where neither the settings nor the points reach further."""
+HEADROOM = 1.5
+"""How far beyond the longest point a curve may tend."""
 FEW_POINTS = 5
 """With fewer than this for the curve's three unknowns, the interval is mostly assumption."""
 QUANTILES = (0.5, 0.025, 0.975)
@@ -106,14 +108,15 @@ def training(
         where: What has this throughput, for the words.
     """
     ordered = tuple(sorted(points, key=lambda point: point.samples))
-    limits, halves, slopes = _grid(ordered)
+    longest = max(point.accept_length for point in ordered)
+    limits, halves, slopes = _grid(ordered, max(LONGEST, bound or 0.0, HEADROOM * longest))
     weights = _weights(ordered, limits, halves, slopes)
     wanted = accept_length - 1.0
     reaches = limits > wanted
     probability = float(weights[reaches].sum())
     with np.errstate(invalid="ignore", divide="ignore"):
         takes = np.where(reaches, halves * (wanted / np.where(reaches, limits - wanted, 1.0)) ** (1.0 / slopes), np.inf)
-    middle, low, high = _quantiles(takes, weights)
+    middle, low, high = _quantiles(np.maximum(takes, 1.0), weights)  # there is no fraction of a sample
     samples = Estimate.around(middle, low, high) if math.isfinite(middle) else None
     cost = None
     if samples is not None:
@@ -132,12 +135,12 @@ def training(
     )
 
 
-def _grid(points: Sequence[DrafterPoint]) -> tuple[Floats, Floats, Floats]:
+def _grid(points: Sequence[DrafterPoint], longest: float) -> tuple[Floats, Floats, Floats]:
     """Return M, h and γ of every curve considered, flat: equally likely before any point is seen."""
     most, half, slope = STEPS
     fewest, largest = points[0].samples / REACH[0], points[-1].samples * REACH[1]
     grid = np.meshgrid(
-        np.linspace(0.05, LONGEST - 1.0, most), np.geomspace(fewest, largest, half), np.linspace(0.15, 1.5, slope),
+        np.linspace(0.05, longest - 1.0, most), np.geomspace(fewest, largest, half), np.linspace(0.15, 1.5, slope),
         indexing="ij",
     )  # fmt: skip
     return grid[0].ravel(), grid[1].ravel(), grid[2].ravel()
