@@ -75,6 +75,8 @@ def read_exported(path: Path) -> ExportedScript:
     Raises:
         SpectuneError: It cannot be read, or is none.
     """
+    if path.exists() and not path.is_file():  # a pipe may never begin, a device may never end
+        raise SpectuneError(f"cannot read {path}: it is a folder, a device or a pipe; name a launch-NAME.sh")
     try:
         text = path.read_bytes().decode("utf-8")  # line ends as bash reads them
     except (OSError, ValueError) as error:

@@ -175,6 +175,7 @@ def test_a_config_that_cannot_be_true_is_doubted(models: Path, lie: dict[str, An
         ("""--cuda-graph-config '{"decode": {"bs": 5}}'""", "rejected", "graph-values"),
         ("""--cuda-graph-config '{"prefill": {"max_bs": 1.5}}'""", "rejected", "graph-values"),
         ("--speculative-adaptive --speculative-adaptive-config llama", "warning", "adaptive-config"),
+        ("--speculative-adaptive --speculative-adaptive-config /dev/zero", "warning", "adaptive-config"),
     ],
 )
 def test_values_that_mean_nothing(models: Path, words: str, status: str, rule: str) -> None:

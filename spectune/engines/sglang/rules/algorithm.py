@@ -17,14 +17,13 @@ GEMMA4_DRAFTS = ("Gemma4AssistantForCausalLM", "Gemma4UnifiedAssistantForCausalL
 
 def unreadable_config(state: State) -> str | None:
     """Say why the file of adaptive speculation cannot be read from here, None without one or with a good one."""
-    named = state.get(ADAPTIVE_CONFIG)
-    if named is None:
+    if state.get(ADAPTIVE_CONFIG) is None:
         return None
     try:
-        config = json.loads(Path(str(named)).read_text(encoding="utf-8"))
+        config = _adaptive_config(state)
     except OSError as error:
         return error.strerror or str(error)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return str(error)
     return None if isinstance(config, dict) else f"it must hold an object, but got {type(config).__name__}"
 
@@ -32,11 +31,18 @@ def unreadable_config(state: State) -> str | None:
 def adaptive_steps(state: State) -> tuple[int, ...]:
     """Return the step counts adaptive speculation moves between; SGLang's own without a readable file."""
     try:
-        config = json.loads(Path(str(state.get(ADAPTIVE_CONFIG))).read_text(encoding="utf-8"))
+        config = _adaptive_config(state)
         slots = [entry["candidate_steps"] for key, entry in config.items() if key.isdigit()]
         return tuple(sorted({int(step) for steps in slots for step in steps})) or ADAPTIVE_STEPS
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+    except (OSError, ValueError, RecursionError, TypeError, KeyError, AttributeError):
         return ADAPTIVE_STEPS
+
+
+def _adaptive_config(state: State) -> Any:
+    file = Path(str(state.get(ADAPTIVE_CONFIG)))
+    if file.exists() and not file.is_file():  # a pipe may never begin, a device may never end
+        raise ValueError("it is a folder, a device or a pipe")
+    return json.loads(file.read_text(encoding="utf-8"))
 
 
 def not_adaptive(state: State) -> str | None:
