@@ -216,6 +216,7 @@ def test_a_drafter_that_is_named_twice_is_searched_once(tmp_path: Path) -> None:
         (["--model", "~nobody-has-this-name/x"], "there is no model folder"),
         (["--model", TARGET, "--drafter", "~nobody-has-this-name"], "there is no model folder"),
         (["--model", TARGET, "--name", "a/../../b"], "a study's name is made of"),
+        (["--model", TARGET, "--name", "n" * 101], "100 at most"),
     ],
 )
 def test_odd_names_are_told_and_leave_nothing(words: list[str], said: str, tmp_path: Path) -> None:

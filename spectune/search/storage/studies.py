@@ -41,12 +41,12 @@ def check_name(name: str) -> str:
     """Return `name` if it can be a folder's name.
 
     Raises:
-        SpectuneError: When it holds anything but letters, digits, dot, dash and underscore.
+        SpectuneError: When it is too long, or holds anything but letters, digits, dot, dash and underscore.
     """
     if not _NAME.fullmatch(name):
         raise SpectuneError(
-            f"a study's name is made of letters, digits, '.', '-' and '_', or is the path of an existing study, "
-            f"but got {name!r}"
+            f"a study's name is made of letters, digits, '.', '-' and '_', 100 at most, or is the path of an existing "
+            f"study, but got {name!r}"
         )
     return name
 
