@@ -17,7 +17,8 @@ Integers = npt.NDArray[np.int64]
 USUAL = Branching(0.3, 0.5)
 """Of the trees of ten EAGLE-3 drafters (SpecBundle, 64 tables): κ of nine lies between 0.3 and 0.55, of one at 1."""
 BREADTH_SPREAD, CONFIDENCE_SPREAD = 0.6, 1.0  # of a logarithm; κ = 1 is no surprise
-BREADTHS, CONFIDENCES = (0.03, 1.2), (0.2, 1.0)  # that are believed
+BREADTHS = np.exp(np.linspace(np.log(0.03), np.log(1.2), 9))
+CONFIDENCES = np.exp(np.linspace(np.log(0.2), 0.0, 6))
 ERROR = 0.03  # relative: how far the law is trusted
 COARSEST, FINEST = 0.4, 0.01  # steps of a logarithm
 
@@ -69,10 +70,7 @@ class Misfit:
 
 
 def fitted(seen: Iterable[SeenTree], guess: Branching) -> Branching:
-    """Return β and κ under which the trees seen are most likely, a guess beside them, to about 1 %.
-
-    Step by step from the guess, with steps that become smaller: β and κ make up for each other, so their best is at the
-    bottom of a narrow valley, and which drafts a tree has changes in leaps, so there is no slope to follow.
+    """Return β and κ under which the trees seen are most likely, a guess beside them.
 
     Args:
         seen: Launched trees; without any it stays with the guess.
@@ -81,6 +79,18 @@ def fitted(seen: Iterable[SeenTree], guess: Branching) -> Branching:
     misfit = Misfit(seen, guess)
     if not misfit:
         return guess
+    losses = np.array([[misfit(Branching(float(b), float(k))) for b in BREADTHS] for k in CONFIDENCES])
+    row = int(np.argmin(losses.min(axis=1)))
+    breadth, confidence = _least(BREADTHS, losses[row]), _least(CONFIDENCES, losses.min(axis=1))
+    return Branching(breadth, confidence)
+
+
+def refined(seen: Iterable[SeenTree], guess: Branching) -> Branching:
+    """Return what `fitted` returns, to about 1 %: step by step from the guess, with steps that become smaller.
+
+    β and κ make up for each other, so their best is at the bottom of a valley that a parabola for each may miss.
+    """
+    misfit = Misfit(seen, guess)
     best, step = guess, COARSEST
     while step > FINEST:
         near = [_moved(best, across * step, along * step) for across in (0, -1, 1) for along in (0, -1, 1)]
@@ -119,6 +129,15 @@ class _Alike:
 
 def _moved(branching: Branching, across: float, along: float) -> Branching:
     """Return a β and κ that differ by steps of their logarithms, within what is tried at all."""
-    breadth = np.clip(branching.breadth * math.exp(across), *BREADTHS)
-    confidence = np.clip(branching.confidence * math.exp(along), *CONFIDENCES)
+    breadth = np.clip(branching.breadth * math.exp(across), BREADTHS[0], BREADTHS[-1])
+    confidence = np.clip(branching.confidence * math.exp(along), CONFIDENCES[0], CONFIDENCES[-1])
     return Branching(float(breadth), float(confidence))
+
+
+def _least(values: Floats, losses: Floats) -> float:
+    """Return where a parabola through the least loss and its neighbours is least, over evenly spaced logarithms."""
+    at, best = np.log(values), int(np.argmin(losses))
+    if best in {0, len(at) - 1}:
+        return float(values[best])
+    left, middle, right = losses[best - 1 : best + 2]
+    return float(np.exp(at[best] + 0.5 * (left - right) / (left - 2 * middle + right) * (at[1] - at[0])))
