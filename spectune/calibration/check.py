@@ -16,6 +16,7 @@ from spectune.calibration.observed import Observed, observed
 from spectune.counts import count
 from spectune.engines.simulated.launch import SimulatedLaunch
 from spectune.engines.simulated.profile import Profile
+from spectune.engines.simulated.under_load import under_load
 from spectune.errors import SpectuneError
 from spectune.search import TrialRecord
 from spectune.space import SearchSpace
@@ -30,7 +31,7 @@ class Checked:
     """Relative errors of one figure at one level, over candidates that were left out of the fit.
 
     Attributes:
-        figure: `accept_length`, `cycle_ms` or `decode_speed`.
+        figure: `accept_length`; `cycle_ms`, a cycle between prefills; or `decode_speed`, which has them in it.
         batch: Running requests.
         candidates: How many.
         median: Of the absolute errors.
@@ -55,8 +56,9 @@ def check(
 ) -> tuple[list[Checked], list[str]]:
     """Fit again without some candidates, all their launches left out, and predict those.
 
-    Cross-validation with as many folds as there are candidates, ten at most; the speed of one request is accept length
-    over cycle, as the simulated engine has it. Fits that are left with too little are passed over.
+    Cross-validation with as many folds as there are candidates, ten at most; the speed of one request is what the study
+    measured and the simulated engine would give under its load, standstills for other requests' prompts included. Fits
+    that are left with too little are passed over.
 
     Returns:
         The errors, and the drafters that could not be left out since no other candidate has them.
@@ -86,11 +88,16 @@ def check(
 def errors_of(profile: Profile, one: Observed) -> Iterator[tuple[str, float]]:
     """Yield the figures of a level and ln(predicted / measured) of each; the profile knows its drafter."""
     length = expected_length(profile.file.acceptance, one)
-    cycle = SimulatedLaunch(profile, one.setup).cycle_ms(one.batch, one.kv_ktokens * 1000)
+    launch = SimulatedLaunch(profile, one.setup)
+    cycle = launch.cycle_ms(one.batch, one.kv_ktokens * 1000)
+    load = under_load(
+        launch, one.batch, prompt_tokens=one.prompt_tokens, output_tokens=one.output_tokens, accept_length=length,
+        cycle_ms=cycle,
+    )  # fmt: skip
     if one.setup.speculative:
         yield "accept_length", math.log(length / one.accept_length)
     yield "cycle_ms", math.log(cycle / one.cycle_ms)
-    yield "decode_speed", math.log(length / cycle / (one.accept_length / one.cycle_ms))
+    yield "decode_speed", math.log(load.decode_speed / one.decode_speed)
 
 
 def unfit(errors: Sequence[Checked]) -> str | None:

@@ -27,6 +27,8 @@ class Observed:
         setup: The launch as SGLang resolves it, the drafter under the space's name for it.
         batch: Requests that ran at once.
         kv_ktokens: Thousands of KV tokens they held together, on average.
+        prompt_tokens: Of a request, on average.
+        output_tokens: Of its answer.
         cycle_ms: Time of a cycle, standstills for other requests' prompts left out where that is known.
         spread: Relative standard deviation of it within the launch.
         accept_length: Tokens per cycle.
@@ -34,7 +36,7 @@ class Observed:
         by_class: Prompt class → accept length.
         requests_by_class: Prompt class → requests.
         verifies: Cycles the counters rest on.
-        decode_speed: tok/s of one request.
+        decode_speed: tok/s of one request, its standstills for other requests' prompts included.
         graph_used: Whether the target's forwards were replayed, as the log says; None if it does not.
     """
 
@@ -42,6 +44,8 @@ class Observed:
     setup: Setup
     batch: int
     kv_ktokens: float
+    prompt_tokens: float
+    output_tokens: float
     cycle_ms: float
     spread: float
     accept_length: float
@@ -94,6 +98,8 @@ def _levels(record: TrialRecord, space: SearchSpace, machine: Machine) -> Iterat
             setup=setup,
             batch=batch,
             kv_ktokens=batch * held / 1000.0,
+            prompt_tokens=level.prompt_tokens,
+            output_tokens=level.output_tokens,
             cycle_ms=cycle.est,
             spread=min(1.0, cycle.relative_half_width / 1.96),
             accept_length=max(1.0, level.accept_length.est),

@@ -30,7 +30,7 @@ class Column:
     leaves: int | None = None
 
 
-def fitted_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> Table:
+def fitted_table(columns: Sequence[Column], rows: Sequence[Sequence[str | Text]], width: int) -> Table:
     """Return a table of at most so many characters.
 
     Args:
@@ -38,15 +38,19 @@ def fitted_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], width
         rows: Cells of each row, one for every column.
         width: Characters of a line.
     """
-    cells = zip(*rows, strict=True) if rows else [()] * len(columns)
-    whole = [max(map(cell_len, (column.heading, *below))) for column, below in zip(columns, cells, strict=True)]
+    texts = [[cell if isinstance(cell, Text) else Text(cell) for cell in row] for row in rows]
+    cells = zip(*texts, strict=True) if rows else [()] * len(columns)
+    whole = [
+        max(cell_len(column.heading), *(cell.cell_len for cell in below), 0)
+        for column, below in zip(columns, cells, strict=True)
+    ]
     widths = fit(columns, whole, width)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for place, wide in widths.items():
         column = columns[place]
         table.add_column(column.heading, justify=column.justify, width=wide, no_wrap=True, overflow="ellipsis")
-    for row in rows:
-        table.add_row(*(Text(row[place]) for place in widths))
+    for row in texts:
+        table.add_row(*(row[place] for place in widths))
     return table
 
 

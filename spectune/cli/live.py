@@ -9,18 +9,17 @@ from typing import Self
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
-from rich.table import Table
 from rich.text import Text
 
 from spectune.analysis.measurement import LevelMeasurement
+from spectune.cli.launch_rows import launch_table, name, outcome
 from spectune.cli.progress_words import left_words
 from spectune.counts import count
-from spectune.search import Progress, Role, Status, Step, TrialRecord
-from spectune.space import Candidate, SearchSpace
+from spectune.search import Progress, Status, Step, TrialRecord
+from spectune.space import SearchSpace
 
 ROOM = 7  # lines of the terminal that the table leaves to its heading, its footer and the prompt
-FIRST_SILENCE_S, LONGEST_SILENCE_S = 5.0, 60.0  # after which a line says what is going on
-ROLE_WORDS = {Role.BASELINE: "baseline", Role.SEARCH: "", Role.DRIFT: "drift check", Role.CONFIRM: "confirm"}
+FIRST_SILENCE_S, LONGEST_SILENCE_S = 5.0, 15.0  # after which a line says what is going on
 
 
 class LiveTable:
@@ -80,30 +79,11 @@ class LiveTable:
         self._console.print(text, markup=False)
 
     def _render(self) -> RenderableType:
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        table.add_column("#", justify="right")
-        table.add_column("launch", min_width=20, overflow="fold")
-        for level in self._space.workload.levels:
-            table.add_column(f"{level.name} tok/s (τ)", justify="right", no_wrap=True)
-        table.caption = "tok/s of one request, accept length τ; S,K,N: draft steps, top-k, draft tokens"
-        table.caption_justify = "left"
-        table.add_column("", no_wrap=True, overflow="ellipsis")
         fitting = max(5, self._console.height - ROOM)
-        for record in self._records[-fitting:]:
-            table.add_row(
-                str(record.trial),
-                Text(name(self._space, record.candidate, record.role)),
-                *self._cells(record.levels),
-                outcome(record),
-            )
-        if self._step is not None:
-            running = Text(name(self._space, self._step.candidate, self._step.role), style="bold")
-            table.add_row(str(self._step.trial), running, *self._cells(self._measured), Text("…"))
+        table = launch_table(
+            self._space, self._records[-fitting:], self._step, self._measured, self._console.width
+        )
         return Group(table, self._footer())
-
-    def _cells(self, levels: list[LevelMeasurement] | tuple[LevelMeasurement, ...]) -> list[str]:
-        by_name = {level.level: level for level in levels}
-        return [cell(by_name.get(level.name)) for level in self._space.workload.levels]
 
     def _footer(self) -> RenderableType:
         parts = [self._says]
@@ -186,26 +166,3 @@ class Lines:
     def _print(self, text: str) -> None:
         self._since = time.monotonic()
         self._console.print(text, markup=False, soft_wrap=True)
-
-
-def name(space: SearchSpace, candidate: Candidate, role: Role) -> str:
-    """Return a launch's name: what it is, and why it was made if not for the search."""
-    words = ROLE_WORDS[role]
-    return f"{space.label(candidate)} ({words})" if words else space.label(candidate)
-
-
-def cell(level: LevelMeasurement | None) -> str:
-    """Return a level's speed per request and its accept length."""
-    if level is None:
-        return ""
-    return f"{level.decode_speed.est:.1f} ({level.accept_length.est:.2f})"
-
-
-def outcome(record: TrialRecord) -> Text:
-    """Return how a launch ended, in a few words."""
-    if record.failure is not None:
-        return Text(f"{record.failure.failure_class}: {record.failure.message}", style="red", overflow="ellipsis")
-    if record.suspect:
-        first = record.suspect[0]
-        return Text(f"suspect: {first.field} is {first.got}, not {first.wanted}", style="yellow")
-    return Text("ok", style="green")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from spectune.cli.program import STORAGE_VARIABLE
 from spectune.cli.terminal import told_when_slow
+from spectune.engines.notes import unknown_algorithms
 from spectune.engines.open import Simulation, lacking, load_checked_space, open_engine
 from spectune.engines.simulated.profile import load_profile, shipped_profiles
 from spectune.errors import InputProblems, Problem, SpectuneError
@@ -144,6 +145,8 @@ class Asked:
                 space = error.rest
                 problems += error.problems
             problems += _named_wrongly(space, launching=launching and bool(problems) and not wrong)
+            if problems:  # of a file that is right, it is a note
+                problems += unknown_algorithms(space)
         if problems:
             raise InputProblems(in_order(problems))
         if space.engine.kind != "simulated" and (self.profile or self.virtual):

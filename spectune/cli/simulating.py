@@ -18,6 +18,7 @@ from spectune.engines.simulated.profile import load_profile, shipped_profiles
 from spectune.engines.simulated.program import run_engine
 from spectune.engines.simulated.start import open_launch
 from spectune.engines.simulated.time_scale import time_scale_of
+from spectune.engines.simulated.under_load import UnderLoad
 from spectune.errors import SpectuneError
 
 PAGE = "docs/profiles.md"
@@ -30,6 +31,7 @@ def print_prediction(
     *,
     concurrency: int | None,
     context_tokens: int | None,
+    output_tokens: int | None,
     prompt_class: str | None,
     as_json: bool,
 ) -> int:
@@ -48,14 +50,14 @@ def print_prediction(
             raise SpectuneError(f"SGLang would refuse this command: {wrong}") from None
         _show_refusal(ended(str(wrong), wrong.advice), as_json=as_json)
         return FAILS
-    prediction = predict(launch, concurrency, context_tokens, prompt_class)
+    prediction = predict(launch, concurrency, context_tokens, prompt_class, output_tokens)
     code, why = (FAILS, why_failing(launch, command.doom)) if prediction.fails else (SERVES, None)
     if as_json:
         print_json({**prediction.to_json(), "reason": why})
         return code
     for warning in prediction.warnings:
         PROGRESS.print(f"warning: {warning}", markup=False, soft_wrap=True)
-    for line in _lines(launch, prediction, concurrency, context_tokens, why):
+    for line in _lines(launch, prediction, concurrency, context_tokens + (output_tokens or 0) // 2, why):
         print_line(line)
     return code
 
@@ -104,7 +106,7 @@ def _show_refusal(reason: str, *, as_json: bool) -> None:
 
 
 def _lines(
-    launch: SimulatedLaunch, prediction: Prediction, concurrency: int, context_tokens: int, why: str | None
+    launch: SimulatedLaunch, prediction: Prediction, concurrency: int, most_tokens: int, why: str | None
 ) -> list[str]:
     """Return the answer for people: first of all whether the launch fails."""
     name, setup, fails, running = launch.profile.name, launch.setup, prediction.fails, prediction.running
@@ -115,13 +117,29 @@ def _lines(
         if not prediction.possible:
             return lines
         lines.append("without this fault it would give:")
-    waiting = f" ({why_waiting(launch, running, context_tokens)})" if running < concurrency else ""
+    waiting = f" ({why_waiting(launch, running, most_tokens)})" if running < concurrency else ""
     graph = f"CUDA graph {'on' if prediction.graph_used else 'off'}"
     return [
         *lines,
         f"{running} of {count(concurrency, 'request')} running{waiting}, {graph}",
         f"accept_length      {prediction.accept_length:.3f}",
-        f"cycle_ms           {prediction.cycle_ms:.2f}",
-        f"decode_speed       {prediction.decode_speed:.1f} tok/s",
-        f"output_throughput  {prediction.output_throughput:.1f} tok/s",
+        "a cycle, no prefill in between:",
+        *_figures(prediction),
+        *_load_lines(prediction.under_load),
+    ]
+
+
+def _load_lines(load: UnderLoad | None) -> list[str]:
+    """Return what a search would measure, or how to ask for it."""
+    if load is None:
+        return ["as a search would measure it, with the prefills of other requests: add --output-tokens"]
+    lengths = f"prompts of {load.prompt_tokens:g} tokens, answers of {load.output_tokens:g}"
+    return [f"as a search would measure it, with the prefills of other requests ({lengths}):", *_figures(load)]
+
+
+def _figures(of: Prediction | UnderLoad) -> list[str]:
+    return [
+        f"cycle_ms           {of.cycle_ms:.2f}",
+        f"decode_speed       {of.decode_speed:.1f} tok/s",
+        f"output_throughput  {of.output_throughput:.1f} tok/s",
     ]

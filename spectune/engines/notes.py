@@ -7,9 +7,10 @@ from typing import Any
 from spectune.counts import count
 from spectune.engines.parts import Illegal
 from spectune.engines.sglang.adapter import SGLangEngine
-from spectune.engines.sglang.rules.names import ALGORITHMS, MODEL, RUNNING, respelt_algorithm
+from spectune.engines.sglang.rules.names import ALGORITHMS, MODEL, RUNNING, like_algorithm
 from spectune.engines.simulated.engine import SimulatedEngine
 from spectune.engines.simulated.profile import shipped_profiles
+from spectune.errors import Problem
 from spectune.space import ALGORITHM, DRAFTER, NO_SPECULATION, SLOWEST_BORNE, Level, SearchSpace
 
 
@@ -39,7 +40,7 @@ def simulation_notes(space: SearchSpace, engine: SGLangEngine) -> list[str]:
 
 def doubtful_counts(space: SearchSpace, engine: SGLangEngine) -> list[str]:
     """Return what makes the count of candidates doubtful: to be told before it."""
-    return [*unseen_models(space, engine), *unknown_algorithms(space)]
+    return [*unseen_models(space, engine), *map(str, unknown_algorithms(space))]
 
 
 def unseen_models(space: SearchSpace, engine: SGLangEngine) -> list[str]:
@@ -97,19 +98,19 @@ def unwise_variables(space: SearchSpace, engine: SGLangEngine) -> list[str]:
     return list(said)
 
 
-def unknown_algorithms(space: SearchSpace) -> list[str]:
-    """Return the algorithms that are none of SGLang's own; a plugin may have registered them."""
+def unknown_algorithms(space: SearchSpace) -> list[Problem]:
+    """Return the algorithms that are none of SGLang's own, with their line; a plugin may have registered them."""
     parameter = space.parameters.get(ALGORITHM)
     if parameter is None:
         return []
-    place = f"{space.path}:{parameter.line}"
+    said = f"SGLang itself has no {ALGORITHM}"
     return [
-        f"{place}: SGLang itself has no {ALGORITHM} {name}: a plugin has to register it{_meant(name)}"
+        Problem(f"{said} {name}: a plugin has to register it{_meant(name)}", space.path, parameter.line)
         for name in map(str, parameter.values)
         if name.upper() not in {*ALGORITHMS, NO_SPECULATION.upper()}
     ]
 
 
 def _meant(name: str) -> str:
-    meant = respelt_algorithm(name)
-    return "" if meant is None else f"; did you mean {meant}?"
+    meant = like_algorithm(name)
+    return f"; did you mean {' or '.join(meant)}?" if meant else ""

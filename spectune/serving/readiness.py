@@ -126,13 +126,11 @@ def check_generation(status: int, text: str) -> tuple[str, dict[str, Any] | None
 
 
 async def tell_progress(log: Path, tell: Callable[[str], None]) -> None:
-    """Pass on the last stage in the log whenever it has changed, at most once a second, for ever."""
-    told = ""
+    """Pass on the last stage in the log every second, the one before while there is no other, for ever."""
+    stage = ""
     while True:
-        line = last_stage(log)
-        if line and line != told:
-            tell(line)
-            told = line
+        stage = last_stage(log) or stage
+        tell(stage)
         await asyncio.sleep(PROGRESS_S)
 
 

@@ -77,7 +77,7 @@ class Server(GuardedTree):
 
         Args:
             timeout_s: Seconds it may take from now.
-            on_progress: Called with the last stage in the log when it has changed, at most once a second.
+            on_progress: Called every second with the last stage in the log, empty where it has none yet.
 
         Raises:
             EngineDied: Its first process ended; noticed at once.

@@ -13,7 +13,7 @@ WRONG = """schema: 1
 name: mine
 engine: {python: no-such-python, args: {model-path: /nowhere/target, max-runing-requests: 16}}
 search:
-  speculative-algorithm: [none, EAGLE33]
+  speculative-algorithm: [none, EAGLE33, EAGLE4]
   speculative-draft-model-path: /nowhere/drafter
   speculative-num-steps: {from: 6, to: 1}
   speculative-eagle-topk: [1, two]
@@ -25,7 +25,10 @@ objectives: [{maximise: decode_speed, level: c1}, {maximize: decode_speed, level
 """
 SAID = {
     3: ["there is no program no-such-python", "'max-runing-requests' is not an argument", "no model folder /nowhere/t"],
-    5: ["SGLang has no speculative-algorithm EAGLE33"],
+    5: [
+        "SGLang has no speculative-algorithm EAGLE33",
+        "no speculative-algorithm EAGLE4: a plugin has to register it; did you mean EAGLE or EAGLE3?",
+    ],
     6: ["there is no model folder /nowhere/drafter"],
     7: ["the range is empty"],
     8: ["must be an integer, but got 'two'"],

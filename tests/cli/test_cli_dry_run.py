@@ -106,10 +106,15 @@ def test_a_character_typed_twice_is_no_plugins_name(tmp_path: Path, written: str
     assert re.search(said, str(wrong.value))
 
 
-@pytest.mark.parametrize("name", ["HOUSE_BLEND", "EAGLE4", "HOUSE_EAGLE"])
-def test_another_algorithm_may_be_a_plugins(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("HOUSE_BLEND", ""), ("EAGLE4", "; did you mean EAGLE or EAGLE3?"), ("HOUSE_EAGLE", "")],
+)
+def test_another_algorithm_may_be_a_plugins(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, meant: str
+) -> None:
     answer = previewed(write(tmp_path, "tp-size: 8", f"[none, {name}]"), capsys)
-    said = f"mine.yaml:LINE: SGLang itself has no speculative-algorithm {name}: a plugin has to register it"
+    said = f"mine.yaml:LINE: SGLang itself has no speculative-algorithm {name}: a plugin has to register it{meant}"
     told = [re.sub(r".*mine\.yaml:\d+", "mine.yaml:LINE", note) for note in answer["notes"] if name in note]
     assert told == [said]
 

@@ -69,6 +69,14 @@ def test_a_drafter_that_cannot_work_is_left_out_with_its_reason(tmp_path: Path) 
     assert not (tmp_path / "none.yaml").exists()
 
 
+def test_a_drafter_is_no_model_to_serve(tmp_path: Path) -> None:
+    swapped = init("--model", STRONG, "--drafter", TARGET, cwd=tmp_path)
+    assert swapped.returncode == 2
+    assert f"--model {STRONG} is a drafter (LlamaForCausalLMEagle3), not a model to serve" in swapped.stderr
+    assert "swap the two" in swapped.stderr
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("link", [False, True])
 def test_the_target_is_no_drafter_of_its_own(tmp_path: Path, link: bool) -> None:
     itself = tmp_path / "again" if link else Path(TARGET)

@@ -36,4 +36,4 @@ def test_a_line_breaks_a_long_silence(monkeypatch: pytest.MonkeyPatch) -> None:
         clock[0] = 100.0 + second
         lines.says(f"loading, {second} s")
     told = said.getvalue().splitlines()[1:]
-    assert told == ["    loading, 5 s", "    loading, 15 s", "    loading, 35 s"]
+    assert told == ["    loading, 5 s", "    loading, 15 s", "    loading, 30 s"]

@@ -202,7 +202,8 @@ def test_progress_is_the_last_stage_in_the_log(tmp_path: Path) -> None:
             await server.wait_ready(2.5, on_progress=told.append)
 
     serve(tmp_path, "never-ready", use)
-    assert told == ["loading weights"]
+    assert len(told) >= 2  # every second, also when nothing has changed
+    assert set(told) == {"loading weights"}
 
 
 def test_exited_is_done_when_the_engine_dies_while_serving(tmp_path: Path) -> None:

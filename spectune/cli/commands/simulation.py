@@ -10,7 +10,7 @@ from spectune.cli.idle_options import refuse_idle
 from spectune.cli.numbers import number, whole
 from spectune.cli.program import ANOTHERS, JsonFlag, app
 
-FIGURES = ("concurrency", "context_tokens", "prompt_class", "json_output")
+FIGURES = ("concurrency", "context_tokens", "output_tokens", "prompt_class", "json_output")
 FOR_PREDICT = "is for --predict: add it, or leave this out"
 FOR_SERVING = "is for serving: leave it out, or --predict"
 
@@ -61,6 +61,16 @@ def simulate(
             "--context-tokens", metavar="N", parser=whole(0), help="With --predict: tokens of each of them so far."
         ),
     ] = None,
+    output_tokens: Annotated[
+        int | None,
+        typer.Option(
+            "--output-tokens",
+            metavar="N",
+            parser=whole(2),
+            help="With --predict: tokens of an answer, half of them in --context-tokens; adds the figures that a search "
+            "would measure under this load, the prefills of other requests included.",
+        ),
+    ] = None,
     prompt_class: Annotated[
         str | None,
         typer.Option(
@@ -82,7 +92,7 @@ def simulate(
     if predict:
         code = print_prediction(
             profile, command or [], concurrency=concurrency, context_tokens=context_tokens,
-            prompt_class=prompt_class, as_json=json_output,
+            output_tokens=output_tokens, prompt_class=prompt_class, as_json=json_output,
         )  # fmt: skip
         raise typer.Exit(code)
     raise typer.Exit(run_simulation(profile, command or [], port=port, time_scale=time_scale))

@@ -91,10 +91,14 @@ class SimulatedLaunch:
         """What one KV token adds to a cycle."""
         return self.effects * self.profile.file.target.kv_ms_per_ktoken / 1000
 
-    def prefill_ms(self, tokens: int) -> float:
+    def prefill_ms(self, tokens: float) -> float:
         """Return the time to take up `tokens` tokens of prompts; no forward takes less than a replayed one of one."""
         file = self.profile.file
-        return max(file.host_ms + file.target.step_ms.graph, tokens / file.target.prefill_ktok_per_s)
+        return max(file.host_ms + file.target.step_ms.graph, self.prefill_ms_by_tokens(tokens))
+
+    def prefill_ms_by_tokens(self, tokens: float) -> float:
+        """Return what the tokens of prompts take where there are many of them."""
+        return tokens / self.profile.file.target.prefill_ktok_per_s
 
     @cached_property
     def captured(self) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ from spectune.counts import count
 from spectune.engines.simulated import memory
 from spectune.engines.simulated.faults import Doom, Failure
 from spectune.engines.simulated.launch import SimulatedLaunch
+from spectune.engines.simulated.under_load import UnderLoad, under_load
 from spectune.errors import SpectuneError
 
 FIGURES = ("accept_length", "cycle_ms", "decode_speed", "output_throughput")
@@ -20,9 +22,10 @@ class Prediction:
 
     Attributes:
         accept_length: Mean tokens per cycle, bonus token included; 1.0 without speculation.
-        cycle_ms: Time of one cycle.
-        decode_speed: tok/s that one request sees.
-        output_throughput: tok/s of all running requests together.
+        cycle_ms: Time of one cycle, no prefill in between.
+        decode_speed: tok/s that one request sees while no other's prompt is taken up.
+        output_throughput: tok/s of all running requests together, likewise.
+        under_load: The same as a search measures them, with prefills; None where the answers' length is not given.
         running: Requests that run at once; fewer than asked for where the engine holds fewer.
         graph_used: Whether the target's forwards replay a CUDA graph.
         fails: Where and how the launch fails, None if it serves.
@@ -35,6 +38,7 @@ class Prediction:
     cycle_ms: float
     decode_speed: float
     output_throughput: float
+    under_load: UnderLoad | None
     running: int
     graph_used: bool
     fails: Failure | None
@@ -43,36 +47,49 @@ class Prediction:
 
     def to_json(self) -> dict[str, Any]:
         """Return the object `--json` prints; figures that mean nothing are null."""
-        withheld = {} if self.possible else dict.fromkeys((*FIGURES, "running", "graph_used"))
+        withheld = {} if self.possible else dict.fromkeys((*FIGURES, "under_load", "running", "graph_used"))
         return {"simulated": True, **asdict(self), **withheld, "warnings": list(self.warnings)}
 
 
 def refused(reason: str) -> dict[str, Any]:
     """Return the object `--json` prints for a command that SGLang's resolver refuses."""
-    figures = dict.fromkeys(FIGURES)
+    figures = dict.fromkeys((*FIGURES, "under_load"))
     return {"simulated": True, **figures, "fails": asdict(Failure("startup", "unsupported")), "reason": reason}
 
 
 def predict(
-    launch: SimulatedLaunch, concurrency: int, context_tokens: int, prompt_class: str | None = None
+    launch: SimulatedLaunch,
+    concurrency: int,
+    context_tokens: int,
+    prompt_class: str | None = None,
+    output_tokens: int | None = None,
 ) -> Prediction:
     """Predict a launch.
 
     Args:
         launch: The launch.
         concurrency: Requests in flight.
-        context_tokens: Tokens of each of them, prompt and answer so far.
+        context_tokens: Tokens of each of them, prompt and answer so far; with `output_tokens` half of the answer, as it
+            is on average, and the prompt is the rest.
         prompt_class: Of all prompts; `builtin:mixed` for a third each of code, chat and math; None for the factor 1.
+        output_tokens: Of each answer, at least 2; None where nothing is to be said of a load.
 
     Raises:
-        SpectuneError: The launch would serve, but no request of so many tokens.
+        SpectuneError: The launch would serve, but no request of so many tokens; or no prompt is left.
     """
     possible = launch.plan.failure is None
-    if possible and context_tokens > launch.kv_tokens:
+    prompt_tokens = context_tokens - (output_tokens or 0) / 2
+    if output_tokens is not None and prompt_tokens < 1:
         raise SpectuneError(
-            f"a request of {context_tokens} tokens cannot run: the KV cache of this launch holds {launch.kv_tokens}"
+            f"--context-tokens {context_tokens} leaves no prompt: it counts half of the {output_tokens} tokens of an "
+            "answer, as they are there on average; give the prompt's tokens and that half"
         )
-    running = launch.running(concurrency, context_tokens)
+    most_tokens = math.ceil(context_tokens + (output_tokens or 0) / 2)
+    if possible and most_tokens > launch.kv_tokens:
+        raise SpectuneError(
+            f"a request of {most_tokens} tokens cannot run: the KV cache of this launch holds {launch.kv_tokens}"
+        )
+    running = launch.running(concurrency, most_tokens)
     zero = launch.fault("zero_acceptance", 1 << 30) is not None
     accept_length = 1.0 if zero else launch.accept_length(prompt_class, context_tokens)
     cycle_ms = launch.cycle_ms(running, running * context_tokens)
@@ -82,6 +99,10 @@ def predict(
         cycle_ms=cycle_ms,
         decode_speed=speed,
         output_throughput=running * speed,
+        under_load=None if output_tokens is None else under_load(
+            launch, running, prompt_tokens=prompt_tokens, output_tokens=output_tokens, accept_length=accept_length,
+            cycle_ms=cycle_ms,
+        ),
         running=running,
         graph_used=launch.graph_used(running),
         fails=launch.plan.first_decisive,

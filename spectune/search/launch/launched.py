@@ -142,7 +142,10 @@ class ServedLaunch:
         """Start the process tree on free GPUs and wait for one real generation."""
         await self._gpus.wait_until_free(says)
         await self._server.start()
-        await self._server.wait_ready(timeout_s, on_progress=lambda line: says(f"starting: {line}"))
+        began = time.monotonic()
+        await self._server.wait_ready(
+            timeout_s, on_progress=lambda stage: says(_starting(time.monotonic() - began, stage))
+        )
         return await server_info(self._server.url, self._headers)
 
     async def measure(
@@ -217,6 +220,11 @@ class ServedLaunch:
     def log_tail(self, max_bytes: int = EXCERPT_BYTES) -> str:
         """Return the end of the log file."""
         return log_tail(self._server.log_path, max_bytes)
+
+
+def _starting(seconds: float, stage: str) -> str:
+    """Say for how long an engine has been starting, and what it is doing by its log."""
+    return f"the engine starts, for {seconds:.0f} s now" + (f": {stage}" if stage else "")
 
 
 def _epoch() -> float:

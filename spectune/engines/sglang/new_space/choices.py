@@ -13,6 +13,7 @@ from spectune.engines.sglang.new_space.own_code import own_code
 from spectune.engines.sglang.new_space.written import MEMORY_SHARE, OUTPUT_TOKENS, NewSpace
 from spectune.engines.sglang.options import SHIPPED_VERSION
 from spectune.engines.sglang.preflight import Checkpoint, preflight
+from spectune.engines.sglang.preflight.target import drafter_as_target
 from spectune.engines.sglang.rules.names import BUNDLED_DRAFT, MODEL
 from spectune.errors import SpectuneError
 
@@ -39,9 +40,11 @@ def new_space(
         machine: What SGLang's defaults are known for.
 
     Raises:
-        SpectuneError: The target is no model, or no drafter can work.
+        SpectuneError: The target is no model, or a drafter itself, or no drafter can work.
     """
     target, said = read_checkpoint(model, MODEL)
+    if (swapped := drafter_as_target(target, SHIPPED_VERSION)) is not None:
+        raise SpectuneError(f"--model {swapped.message}; {swapped.advice}")
     offered, context_length = _offered(drafters, target)
     if drafters and all(drafter.refused for drafter in offered):
         raise SpectuneError("no drafter can work, so there is nothing to search:\n" + "\n".join(

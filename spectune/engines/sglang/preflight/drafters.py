@@ -13,12 +13,13 @@ from spectune.engines.sglang.model_folder import CONFIG_RULE, ModelReader
 from spectune.engines.sglang.preflight.checkpoint import Checkpoint
 from spectune.engines.sglang.preflight.origin import DRAFT_QUANTIZATION, QUANTIZATION
 from spectune.engines.sglang.preflight.table import preflight
+from spectune.engines.sglang.preflight.target import DRAFTER_AS_TARGET
 from spectune.engines.sglang.rules import names as n
 from spectune.engines.sglang.rules.judging import Finding
 
 REVISION = "revision"
 TARGET_CONFIG = "target-config"
-TARGET_CHECKS = frozenset({TARGET_CONFIG, "target-weights-broken"})
+TARGET_CHECKS = frozenset({TARGET_CONFIG, DRAFTER_AS_TARGET, "target-weights-broken"})
 """What is wrong with the target whatever drafts for it."""
 ASKED = (
     n.ALGORITHM, n.DRAFT_MODEL, n.DRAFT_REVISION, n.MODEL, REVISION, n.CONTEXT, QUANTIZATION, DRAFT_QUANTIZATION,

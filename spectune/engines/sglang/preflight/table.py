@@ -13,6 +13,7 @@ from spectune.engines.sglang.preflight.context import CONTEXT_CHECKS
 from spectune.engines.sglang.preflight.fusion import FUSION_CHECKS
 from spectune.engines.sglang.preflight.origin import FILES, ORIGIN
 from spectune.engines.sglang.preflight.pair import Pair
+from spectune.engines.sglang.preflight.target import drafter_as_target
 from spectune.engines.sglang.preflight.vocabulary import VOCABULARY
 from spectune.engines.sglang.rules.judging import Finding
 from spectune.engines.sglang.rules.names import ALGORITHM, BUNDLED_DRAFT, algorithm_of
@@ -48,8 +49,11 @@ def preflight(
         env: Variables of the launch.
 
     Returns:
-        The findings in the order of the table; a `fatal` one means that the launch is not worth making.
+        The findings in the order of the table; a `fatal` one means that the launch is not worth making. Of a target
+        that is a drafter itself that is the only one: what else does not fit follows from it.
     """
+    if (swapped := drafter_as_target(target, version)) is not None:
+        return [swapped]
     name = algorithm_of({ALGORITHM: algorithm})
     if draft is None and name == "EAGLE" and target.architecture in BUNDLED_DRAFT:
         draft = target

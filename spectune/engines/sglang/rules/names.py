@@ -123,7 +123,8 @@ def misspelt_algorithm(name: str) -> str | None:
     return next(iter(difflib.get_close_matches(written, ALGORITHMS, n=1, cutoff=0.8)), None)
 
 
-def respelt_algorithm(name: str) -> str | None:
-    """Return the algorithm that a plugin's name is like but for its punctuation: EAGLE-3 is EAGLE3 to a reader."""
+def like_algorithm(name: str) -> list[str]:
+    """Return the algorithms that a plugin's name is like: EAGLE-3 is EAGLE3 to a reader, EAGLE4 may be two of them."""
     letters = "".join(filter(str.isalnum, name.upper()))
-    return next((known for known in ALGORITHMS if known.replace("_", "") == letters), None)
+    alike = [known for known in ALGORITHMS if known.replace("_", "") == letters]
+    return alike or sorted(difflib.get_close_matches(letters, ALGORITHMS, n=2, cutoff=0.8))
