@@ -72,4 +72,4 @@ def _print_errors(errors: Sequence[Checked]) -> None:
         cells = [text.rjust(width) if at else text.ljust(width)
                  for at, (text, width) in enumerate(zip(row, widths, strict=True))]  # fmt: skip
         print_line("  " + "  ".join(cells))
-    print_line("cycle_ms is a cycle between prefills; decode_speed is as measured, standstills for others' prompts included")
+    print_line("cycle_ms is a cycle between prefills; decode_speed is as measured, others' prefills included")

@@ -43,7 +43,7 @@ def launch_table(
         *(Column(f"{level} tok/s (τ)", "right", leaves=-at) for at, level in enumerate(levels)),
         Column("", least=LEAST_OUTCOME),
     ]
-    rows = [
+    rows: list[list[str | Text]] = [
         [str(one.trial), Text(name(space, one.candidate, one.role)), *_cells(levels, one.levels), outcome(one)]
         for one in records
     ]

@@ -80,9 +80,7 @@ class LiveTable:
 
     def _render(self) -> RenderableType:
         fitting = max(5, self._console.height - ROOM)
-        table = launch_table(
-            self._space, self._records[-fitting:], self._step, self._measured, self._console.width
-        )
+        table = launch_table(self._space, self._records[-fitting:], self._step, self._measured, self._console.width)
         return Group(table, self._footer())
 
     def _footer(self) -> RenderableType:

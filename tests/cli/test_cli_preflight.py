@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -190,3 +191,16 @@ def test_doctor_shows_what_a_search_would_meet(models: Path, algorithm: str, *, 
     assert any("set speculative-algorithm EAGLE3" in seen and "made.yaml:5" in seen for seen in fatal) == would_fail
     said = [one["seen"] for one in told["findings"] if one["name"] == "space"]
     assert any(seen.startswith("never launched: ") and "bad" in seen for seen in said) != would_fail
+
+
+@pytest.mark.parametrize("algorithms", ["EAGLE3", "STANDALONE", "NGRAM"])
+def test_a_drafter_as_the_model_is_refused_whatever_drafts(models: Path, algorithms: str) -> None:
+    text = SPACE.format(algorithms=algorithms, more="").replace("./target", "./good").replace("- ./good", "- ./target")
+    if algorithms == "NGRAM":
+        text = re.sub(r"  speculative-draft-model-path:\n(    - .*\n)+|  speculative-eagle-topk.*\n", "", text)
+    (models / "made.yaml").write_text(text)
+    space = load_checked_space(str(models / "made.yaml"))
+    (said,) = preflight_of(space, open_engine(space)).problems
+    assert said.line == 3
+    assert "./good is a drafter (LlamaForCausalLMEagle3), not a model to serve" in said.message
+    assert "swap the two" in said.message

@@ -41,6 +41,20 @@ def test_a_whole_command_may_be_given() -> None:
     assert "cycle_ms           33.28" in ran.stdout
 
 
+def test_both_speeds_have_names() -> None:
+    load = ("--concurrency", "8", "--context-tokens", "500", "--output-tokens", "256")
+    ran = predict(*load, "--", *ARGV, *CHAIN)
+    assert ran.returncode == 0, ran.stderr
+    lines = ran.stdout.splitlines()
+    alone = lines.index("a cycle, no prefill in between:")
+    (under,) = [at for at, line in enumerate(lines) if line.startswith("as a search would measure it, with the pref")]
+    assert lines[under].endswith("(prompts of 372 tokens, answers of 256):")
+    speeds = [float(lines[at + 2].split()[1]) for at in (alone, under)]
+    answer = json.loads(predict(*load, "--json", "--", *ARGV, *CHAIN).stdout)
+    assert speeds == pytest.approx([answer["decode_speed"], answer["under_load"]["decode_speed"]], abs=0.05)
+    assert speeds[1] < speeds[0]
+
+
 def test_without_a_profile_the_default_answers() -> None:
     ran = spectune("simulate", "--predict", *LOAD, "--", *ARGV)
     assert ran.returncode == 0, ran.stderr

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from readme_commands import ROOT, SPECTUNE
 
 from benchmarks.services.daemon import eventually
@@ -51,3 +54,17 @@ def test_after_a_run_the_signal_has_its_meaning_again() -> None:
         assert signal.getsignal(signal.SIGTERM) is signal.default_int_handler
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def test_whoever_interrupts_is_told_at_once_what_it_waits_for(capsys: pytest.CaptureFixture[str]) -> None:
+    told: list[str] = []
+
+    async def work() -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        try:
+            await asyncio.sleep(60)
+        finally:
+            told.append(capsys.readouterr().err)
+
+    assert run_interruptible(work()) is None
+    assert told == ["interrupted: ending what is under way; an engine has 8 s to leave, then it is killed\n"]

@@ -94,14 +94,14 @@ def test_bad_teachers_are_refused_before_anything_begins(taught: Path) -> None:
         assert not (taught / "studies/third").exists()
 
 
-def test_models_of_machines_and_machines_do_not_teach_each_other(taught: Path, tmp_path: Path) -> None:
+def test_measured_and_simulated_studies_do_not_teach_each_other(taught: Path, tmp_path: Path) -> None:
     simulated = StudyFolder(taught / "studies/before")
     real = StudyFolder(tmp_path / "small")
     real.begin(real_space().text, real_space().resolved_yaml(), {}, {})
     real.write_result(record(0, baseline()))
-    with pytest.raises(SpectuneError, match="that study is simulated and this one real"):
+    with pytest.raises(SpectuneError, match=r"was simulated, and this one is measured: .* name a measured study"):
         refuse_lender(simulated, real_space())
-    with pytest.raises(SpectuneError, match="that study is real and this one simulated"):
+    with pytest.raises(SpectuneError, match="that study was measured, and this one is simulated"):
         refuse_lender(real, simulated.space())
     with pytest.raises(SpectuneError, match="it measured the model org/model, and this is org/else"):
         refuse_lender(real, real_space(REAL.replace("org/model", "org/else")))

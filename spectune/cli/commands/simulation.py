@@ -67,8 +67,8 @@ def simulate(
             "--output-tokens",
             metavar="N",
             parser=whole(2),
-            help="With --predict: tokens of an answer, half of them in --context-tokens; adds the figures that a search "
-            "would measure under this load, the prefills of other requests included.",
+            help="With --predict: tokens of an answer, half of them in --context-tokens; adds what a search would "
+            "measure under this load, the prefills of other requests included.",
         ),
     ] = None,
     prompt_class: Annotated[

@@ -94,15 +94,18 @@ def predict(
     accept_length = 1.0 if zero else launch.accept_length(prompt_class, context_tokens)
     cycle_ms = launch.cycle_ms(running, running * context_tokens)
     speed = 1000 * accept_length / cycle_ms
+    load = None
+    if output_tokens is not None:
+        load = under_load(
+            launch, running, prompt_tokens=prompt_tokens, output_tokens=output_tokens, accept_length=accept_length,
+            cycle_ms=cycle_ms,
+        )  # fmt: skip
     return Prediction(
         accept_length=accept_length,
         cycle_ms=cycle_ms,
         decode_speed=speed,
         output_throughput=running * speed,
-        under_load=None if output_tokens is None else under_load(
-            launch, running, prompt_tokens=prompt_tokens, output_tokens=output_tokens, accept_length=accept_length,
-            cycle_ms=cycle_ms,
-        ),
+        under_load=load,
         running=running,
         graph_used=launch.graph_used(running),
         fails=launch.plan.first_decisive,

@@ -96,8 +96,9 @@ def refuse_lender(lender: StudyFolder, space: SearchSpace) -> None:
     if len(set(simulated)) > 1:
         theirs_is, this_is = (("measured", "simulated")[one] for one in simulated)
         raise SpectuneError(
-            f"--warm-start {lender.name}: that study was {theirs_is}, and this one is {this_is}: what a profile says is "
-            f"no evidence of a machine, nor the other way round; leave --warm-start out, or name a {this_is} study"
+            f"--warm-start {lender.name}: that study was {theirs_is}, and this one is {this_is}: what a profile "
+            "says is no evidence of a machine, nor the other way round; leave --warm-start out, or name a "
+            f"{this_is} study"
         )
     models = [one.engine.args.get("model-path") for one in (theirs, space)]
     if models[0] != models[1]:
