@@ -90,7 +90,8 @@ def _levels(record: TrialRecord, space: SearchSpace, machine: Machine) -> Iterat
         held = level.prompt_tokens + level.output_tokens / 2.0
         if requests is None:
             continue  # an open loop has no one batch
-        if not LEAST_CYCLE_MS <= cycle.est <= MOST_CYCLE_MS or not 0.0 <= held <= MOST_TOKENS:
+        sound = LEAST_CYCLE_MS <= cycle.est <= MOST_CYCLE_MS and 0.0 <= held <= MOST_TOKENS
+        if not sound or not level.decode_speed.est > 0.0:
             continue  # a damaged record, and no fit bears it
         batch = min(requests, setup.max_running)
         yield Observed(
