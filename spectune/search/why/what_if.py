@@ -17,7 +17,7 @@ from spectune.search.guided.cycle import terms
 from spectune.search.guided.setting import Setting
 from spectune.search.why.model import StudyModel
 from spectune.search.why.rows import concurrency_of
-from spectune.search.why.shapes import BEST, WORST, Shapes
+from spectune.search.why.shapes import Shapes
 from spectune.space import SearchSpace
 
 Floats = npt.NDArray[np.float64]
@@ -25,6 +25,8 @@ Floats = npt.NDArray[np.float64]
 LENGTHS = 13
 CYCLES = tuple(share / 10.0 for share in range(4, 15))
 """Parts of the measured cycle, 0.4 to 1.4."""
+CLOSE = 0.001
+"""An accept length is sought no more exactly."""
 CLEARLY = 0.02
 """Another setting is called faster from this gain on."""
 
@@ -126,9 +128,8 @@ class Prospect:
         cycles = self._cycles(concurrency)
         grid = {*np.linspace(1.0, self.shapes.bound, LENGTHS).tolist(), row.accept_length.est}
         for wanted in sorted(length for length in grid if length <= self.shapes.bound):
-            lengths = self.shapes.lengths(self.shapes.odds_for(wanted))
+            lengths = self._lengths(row, wanted)
             speeds = 1000.0 * lengths / cycles
-            speeds[0] = decode_speed(wanted, row.cycle_ms.est)
             at = int(np.argmax(speeds))
             best = self.shapes.settings[at]
             yield AtAcceptLength(
@@ -148,10 +149,20 @@ class Prospect:
             best_speed=float(speeds[at]) if pays else baseline,
         )  # fmt: skip
 
-    def _lengths(self, row: BreakEvenRow) -> Floats:
-        """Return the accept length of every way to draft, so that the candidate's own is what was measured."""
-        lengths = self.shapes.lengths(self.shapes.odds_for(row.accept_length.est))
-        lengths[0] = row.accept_length.est
+    def _lengths(self, row: BreakEvenRow, wanted: float | None = None) -> Floats:
+        """Return the accept length of every way to draft: the candidate's own as measured, others by all launches.
+
+        What one candidate was measured at says little of the drafter beside all launches: so every candidate foresees
+        the same of a way to draft.
+
+        Args:
+            row: The candidate.
+            wanted: What a drafter accepts the candidate's own way that is better or worse than the one measured.
+        """
+        now = row.accept_length.est
+        change = 0.0 if wanted in (None, now) else self.shapes.odds_for(wanted) - self.shapes.odds_for(now)
+        lengths = self.shapes.lengths(change)
+        lengths[0] = now if wanted is None else wanted
         return lengths
 
     def _cycles(self, concurrency: int) -> Floats:
@@ -169,18 +180,18 @@ class Prospect:
 
     def _pays_from(self, row: BreakEvenRow, concurrency: int) -> tuple[float, Setting]:
         """Return the accept length at the candidate's own way from which the best way pays, and that way."""
-        cycles, (low, high) = self._cycles(concurrency), (WORST, BEST)
-        for _ in range(50):
+        cycles, low, high = self._cycles(concurrency), 1.0, float(self.shapes.bound)
+        while high - low > CLOSE:
             middle = (low + high) / 2.0
-            best = float((1000.0 * self.shapes.lengths(middle) / cycles).max())
+            best = float((1000.0 * self._lengths(row, middle) / cycles).max())
             low, high = (middle, high) if best < row.baseline_tok_s else (low, middle)
-        lengths = self.shapes.lengths(high)
-        return float(lengths[0]), self.shapes.settings[int(np.argmax(lengths / cycles))]
+        return high, self.shapes.settings[int(np.argmax(self._lengths(row, high) / cycles))]
 
     def _words(self, row: BreakEvenRow, concurrency: int, by_length: tuple[AtAcceptLength, ...]) -> Iterator[str]:
         yield (
-            f"predictions are scaled to what was measured; the fit of all cycles is off by {self.model.error:.1%} "
-            "(root mean square), and by more where nothing was launched"
+            "predictions are for launches with all other settings of this one: cycles are scaled to its own, accept "
+            f"lengths are those of the drafter by all launches; the fit of all cycles is off by {self.model.error:.1%} "
+            "(root mean square), accept lengths and what was never launched by more"
         )
         if by_length[-1].best_speed <= row.baseline_tok_s:
             yield "no drafter, however good, makes speculation pay at this load with what the space offers"
