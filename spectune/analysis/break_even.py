@@ -39,6 +39,16 @@ def break_even_from_speedup(accept_length: float, speedup: float) -> float:
     return accept_length / speedup
 
 
+def impossible(break_even: float) -> str | None:
+    """Say that no tuned baseline has this break-even; None where one may."""
+    if break_even >= 1.0:
+        return None
+    return (
+        f"a break-even of {break_even:.2f} is impossible for a tuned baseline: a cycle cannot be shorter than a plain "
+        "step; measure the baseline again"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """What one wanted speed asks of the drafter.
@@ -161,8 +171,8 @@ def break_even(
             f"{count(bound - 1, 'step')} can give an accept length of {bound} at most: at this cycle no drafter makes "
             "speculation pay"
         )
-    if needed < 1.0:
-        words.append("a break-even below 1.0 is impossible for a tuned baseline: measure the baseline again")
+    if (doubt := impossible(needed)) is not None:
+        words.append(doubt)
     if contradiction is not None:
         words.append(contradiction.words)
     words.extend(row.words for row in rows)

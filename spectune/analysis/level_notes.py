@@ -88,15 +88,28 @@ def too_short(level: LevelMeasurement, limit_s: float, enough: int) -> str | Non
         enough: Answers that a level should have.
     """
     speeds = level.decode_speed, level.output_throughput
-    if all(long_enough(within_launch_variance(speed)) for speed in speeds):
+    longer_s = longer_limit_s(level, limit_s, enough)
+    if longer_s is None:
         return None
     width = max(speed.relative_half_width for speed in speeds)
     known = f"known to no better than ±{width:.0%}" if math.isfinite(width) else "not known how exactly"
-    longer_s = max(2.0 * limit_s, level.measured_s * enough / level.n_requests)
     return (
         f"{level.level} was not measured long enough: its speeds are {known} from {count(level.n_requests, 'answer')} "
-        f"in {level.measured_s:.1f} s; a level_time_limit of {math.ceil(longer_s)}s would give about {enough} answers"
+        f"in {level.measured_s:.1f} s; a level_time_limit of {longer_s}s would give about {enough} answers"
     )
+
+
+def longer_limit_s(level: LevelMeasurement, limit_s: float, enough: int) -> int | None:
+    """Return the time limit in whole seconds that a level needs for its speeds to be known; None where they are known.
+
+    Args:
+        level: What was measured.
+        limit_s: The time limit that it had.
+        enough: Answers that a level should have.
+    """
+    if all(long_enough(within_launch_variance(speed)) for speed in (level.decode_speed, level.output_throughput)):
+        return None
+    return math.ceil(max(2.0 * limit_s, level.measured_s * enough / level.n_requests))
 
 
 def the_first(failures: Sequence[str]) -> str:

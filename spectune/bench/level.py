@@ -12,6 +12,10 @@ from spectune.bench.records import RequestRecord
 StopReason = Literal["precision", "time", "prompts_exhausted", "failures", "hang", "stopped", "dominated"]
 
 
+ENOUGH_REQUESTS = 8
+"""That must have been answered before a level may end early."""
+
+
 @dataclass(frozen=True, slots=True)
 class LevelPlan:
     """How a level is measured.
@@ -43,7 +47,7 @@ class LevelPlan:
     sampling: Sampling
     precision: float = 0.015
     time_limit_s: float = 30.0
-    min_requests: int = 8
+    min_requests: int = ENOUGH_REQUESTS
     min_windows: int = 8
     window_s: float = 0.5
     warmup_limit_s: float = 10.0

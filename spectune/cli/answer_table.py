@@ -8,7 +8,8 @@ from typing import Any
 
 from rich.text import Text
 
-from spectune.analysis.break_even import break_even
+from spectune.analysis.estimate import Estimate
+from spectune.analysis.why.arithmetic import needed
 from spectune.answer import Answer
 from spectune.cli.answer_rows import answer_rows
 from spectune.cli.effects_table import effect_lines
@@ -18,11 +19,13 @@ from spectune.counts import count
 LEGEND = """\
 tok/s, speedup: one request's, against the best configuration without speculation; in all: of all requests together
 accept, needed: tokens per verify, and how many it takes to break even; S,K,N: draft steps, top-k, draft tokens
-the best without speculation counts as what it and its rivals show together: faster than its row, where they may be"""
+the best without speculation is judged by all launches of it and of those about as fast, so it may count as faster"""
 UNCONFIRMED = """\
 not confirmed: only the launches that it was found by say so, and the best of many is partly luck; `spectune check FILE`
 launches an exported script again, in turns with the best baseline"""
-TOO_SHORT = "(too short): not measured long enough to say how exactly; the notes of the launches say what would do"
+TOO_SHORT = (
+    "(too short): not measured long enough to say how exactly; a longer workload.level_time_limit would do"
+)
 # level, tok/s of one request, of all, speedup with interval, accept length measured and needed, cycle, gap
 WIDTHS = (6, 9, 8, 20, 8, 8, 10, 2)
 MARKS = {"pays": "green", "loses": "red", "unclear": "yellow"}
@@ -93,15 +96,13 @@ def _target_lines(summary: Mapping[str, Any]) -> list[str]:
         return []
     at = (question["candidate_id"], question["level"], "all")
     row = next(r for r in summary["candidates"] if (r["candidate_id"], r["level"], r["class"]) == at)
-    figures = {"baseline_tok_s": row["baseline_speed"], "cycle_ms": row["cycle_ms"][0]}
-    told = break_even(
-        **figures,
-        accept_length=row["accept_length"][0],
-        num_steps=row["num_steps"],
-        targets=summary["targets"]["decode_speed"],
-    )
-    arithmetic = f"{figures['baseline_tok_s']:.1f} tok/s × {figures['cycle_ms']:.2f} ms = {told.break_even:.2f}"
-    lines = [f"break-even is {arithmetic}", *(target.words for target in told.targets)]
+    cycle, baseline, steps = Estimate.from_json(row["cycle_ms"]), row["baseline_speed"], row["num_steps"]
+    asked = needed(
+        summary["targets"]["decode_speed"], baseline_tok_s=baseline, cycle_ms=cycle,
+        accept_length=row["accept_length"][0], bound=steps and steps + 1,
+    )  # fmt: skip
+    arithmetic = f"{baseline:.1f} tok/s × {cycle.est:.2f} ms = {row['break_even'][0]:.2f}"
+    lines = [f"break-even is {arithmetic}", *(one.words for one in asked)]
     return [f"{question['label']} at {question['level']} ({question['why']}):", *(f"  {line}" for line in lines)]
 
 
@@ -115,12 +116,10 @@ def graph_lines(summary: Mapping[str, Any]) -> list[str]:
 
 
 def _machine_lines(summary: Mapping[str, Any]) -> list[str]:
-    """Return what the machine did while it was measured: jumps, a drift that was taken out, other work."""
+    """Return what the machine did while it was measured: jumps, and a drift that was taken out."""
     lines = [jump["words"] for jump in summary["jumps"]]
     if (drift := summary["drift"]) is not None and drift["corrected"]:
         lines.append(drift["words"])
-    if summary["beside"] is not None:
-        lines.append(summary["beside"])
     return lines
 
 

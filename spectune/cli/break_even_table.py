@@ -20,7 +20,7 @@ MARKS = {"pays": "green", "loses": "red", "unclear": "yellow"}
 METHOD = """\
 accept: tokens per verify; needed: to be as fast as the best launch without speculation, accept / speedup; of: the most
 these settings can accept; speedup: of one request; 95 % intervals, those of needed from launches relaunched beside it
-that launch counts as what it and its rivals show together: faster than measured, where they may be"""
+that launch is judged by all launches of it and of those about as fast, so it may count as faster than measured"""
 PARTS_METHOD = """\
 draft, verify, host: ms of the cycle, told apart by a regression over all launches; + verify with the host's time"""
 

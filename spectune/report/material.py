@@ -105,11 +105,12 @@ class Material:
         return dict(blotted(self.break_even.to_json(), self.secrets))
 
     @cached_property
-    def contradictions(self) -> Mapping[tuple[str, str], Sequence[str]]:
-        """Figures that do not fit together, by candidate and level, in sentences."""
+    def remarks(self) -> Mapping[tuple[str, str], Sequence[str]]:
+        """What wanted speeds ask for, and figures that do not fit together, by candidate and level, in sentences."""
         whole = [row for row in self.why["rows"] if row["prompt_class"] is None]
         return {
-            (row["candidate_id"], row["level"]): [found["words"] for found in row["contradictions"]] for row in whole
+            (row["candidate_id"], row["level"]): [one["words"] for one in (*row["needed"], *row["contradictions"])]
+            for row in whole
         }
 
     @cached_property

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
-from spectune.analysis.break_even import BreakEven, break_even, break_even_accept_length
+from spectune.analysis.break_even import BreakEven, Target, break_even, break_even_accept_length, impossible
 from spectune.analysis.estimate import Estimate
 from spectune.analysis.level_notes import ROUTES_DISAGREE
 from spectune.analysis.why.cycle import CycleParts, Discrepancy, Needed, VerifyAlone
+from spectune.counts import count
 
 FREE_DRAFT_MATTERS = 0.02
 """Draft and host below this share of a cycle are not worth a sentence."""
@@ -19,20 +21,23 @@ def needed(
 ) -> tuple[Needed, ...]:
     """What each target asks of the drafter at a cycle."""
     worked = _arithmetic(baseline_tok_s, cycle_ms.est, accept_length, bound, targets)
-    return tuple(
-        Needed(
-            target=one.speed_tok_s,
-            accept_length=Estimate.around(
-                one.accept_length,
-                break_even_accept_length(one.speed_tok_s, cycle_ms.lo),
-                break_even_accept_length(one.speed_tok_s, cycle_ms.hi),
-            ),
-            reachable=one.verdict != "out of reach",
-            verdict=one.verdict,
-            words=one.words,
-        )
-        for one in worked.targets
+    return tuple(_needed(one, cycle_ms, accept_length, bound) for one in worked.targets)
+
+
+def _needed(one: Target, cycle_ms: Estimate, accept_length: float, bound: int | None) -> Needed:
+    """What a target asks for: a cycle that is not known well enough decides neither that it is reached nor that not."""
+    low, high = (break_even_accept_length(one.speed_tok_s, end) for end in (cycle_ms.lo, cycle_ms.hi))
+    asked = Estimate.around(one.accept_length, low, high)
+    beyond = one.verdict == "out of reach" and bound is not None and asked.lo <= bound
+    if not beyond and not (one.verdict == "reached" and asked.hi > accept_length):
+        return Needed(one.speed_tok_s, asked, one.verdict != "out of reach", one.verdict, one.words)
+    known = f"anything from {asked.lo:.2f} to {asked.hi:.2f}" if math.isfinite(asked.hi) else "not known how exactly"
+    limit = f"; {count(bound - 1, 'step')} can give {bound} at most" if beyond and bound is not None else ""
+    words = (
+        f"{one.speed_tok_s:g} tok/s needs an accept length of {one.accept_length:.2f} (unclear: by the interval of the "
+        f"cycle {known}{limit})"
     )
+    return Needed(one.speed_tok_s, asked, True, "unclear", words)
 
 
 def verify_alone(
@@ -123,13 +128,8 @@ def discrepancies(
         yield Discrepancy(
             "bound", None, f"accept length {accept_length:.2f} is more than the {bound} that these settings can reach"
         )
-    if break_even < 1.0:
-        yield Discrepancy(
-            "break_even",
-            None,
-            f"a break-even of {break_even:.2f} is impossible for a tuned baseline: a cycle cannot be shorter than a "
-            "plain step; measure the baseline again",
-        )
+    if (doubt := impossible(break_even)) is not None:
+        yield Discrepancy("break_even", None, doubt)
 
 
 def _arithmetic(

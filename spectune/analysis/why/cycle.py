@@ -36,7 +36,8 @@ class Needed(Jsonable):
         target: The wanted speed of one request, tok/s.
         accept_length: Accept length that gives it at the measured cycle, with the interval of the cycle.
         reachable: Whether it is within the bound.
-        verdict: "reached", "short", "perfect drafter" or "out of reach".
+        verdict: "reached", "short", "perfect drafter" or "out of reach"; "unclear" where the interval of the cycle
+            leaves open whether it is reached, or out of reach.
         words: The same as a sentence.
     """
 

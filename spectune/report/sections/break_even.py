@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spectune.counts import count
@@ -50,8 +50,7 @@ class BreakEven:
 def break_even(material: Material) -> Section:
     """Return what every speculating candidate accepts and would have to: the one in question, then the fastest."""
     ranked = _ranked(material)
-    targets = material.space.targets.decode_speed
-    rows = tuple(_row(row, material, targets) for row in ranked)
+    rows = tuple(_row(row, material) for row in ranked)
     return Section("break-even", "Break-even", BreakEven(curves(material), predicted(material), _plot(ranked), rows))
 
 
@@ -70,15 +69,14 @@ def _ranked(material: Material) -> list[Row]:
     return sorted(speculating, key=rank)
 
 
-def _row(row: Row, material: Material, targets: Iterable[float]) -> BreakEvenRow:
+def _row(row: Row, material: Material) -> BreakEvenRow:
     accepted, needed, cycle, steps = row["accept_length"], row["break_even"], row["cycle_ms"], row["num_steps"]
     remarks = ["Pareto-optimal"] if row["candidate_id"] in material.pareto else []
     remarks.append("confirmed by relaunch" if row["confirmed"] else unconfirmed(row["trials"]))
     details = [f"{length(accepted[0])} / {number(cycle[0])} ms = {number(accepted[0] / cycle[0] * 1000.0)} tok/s"]
     if steps:
         details.append(f"{count(steps, 'step')} can give {steps + 1} at most")
-    details += [_target(target, cycle[0], accepted[0], steps) for target in targets]
-    details += material.contradictions.get((row["candidate_id"], row["level"]), ())
+    details += material.remarks.get((row["candidate_id"], row["level"]), ())
     verdict = str(row["verdict"])
     return BreakEvenRow(
         label=row["label"],
@@ -99,17 +97,6 @@ def _row(row: Row, material: Material, targets: Iterable[float]) -> BreakEvenRow
         else NOTHING,
         details=tuple(details),
     )
-
-
-def _target(target: float, cycle_ms: float, accepted: float, steps: int | None) -> str:
-    needed = target * cycle_ms / 1000.0
-    if needed <= accepted:
-        reach = "reached"
-    elif steps is not None and needed > steps + 1:
-        reach = "out of reach"
-    else:
-        reach = f"{needed - accepted:.2f} more than now"
-    return f"{target:g} tok/s needs {length(needed)} ({reach})"
 
 
 def _plot(ranked: Sequence[Row]) -> Plot | None:

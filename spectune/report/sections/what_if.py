@@ -90,7 +90,7 @@ def _curve(index: int, row: Row, targets: Sequence[float], best: Sequence[tuple[
     segments.append(Segment(0, y.up(baseline), 100, y.up(baseline), "baseline", "dashed"))
     segments += path([(0.0, y.up(decode_speed(low, cycle))), (100.0, y.up(decode_speed(high, cycle)))], "s1", "thick")
     segments += path([(x.across(length_), y.up(speed)) for length_, speed, _ in best], "s2", "dashed")
-    needed, even = row["break_even"][0], _even(row)
+    needed, even = row["break_even"][0], _even(row, x)
     band = Box(x.across(even[0]), 0, round(x.across(even[1]) - x.across(even[0]), 2), 100, "baseline", faint=True)
     dots = [Dot(*at, "s1", tip_of(row), whiskers=cross(x, accepted, y, row["decode_speed"], "s1"))]
     if low <= needed <= high:
@@ -112,22 +112,21 @@ def _curve(index: int, row: Row, targets: Sequence[float], best: Sequence[tuple[
     )  # fmt: skip
     return Curve(
         f"{row['label']} · {row['level']}", cycle, baseline, accepted[0], even, low, high, top,
-        _said(accepted[0], cycle, baseline, even), tuple(targets), tuple(best), plot,
+        _said(row, cycle, baseline), tuple(targets), tuple(best), plot,
     )  # fmt: skip
 
 
-def _even(row: Row) -> tuple[float, float]:
-    """Return the accept lengths between which the verdict is open."""
-    needed, low, high = row["break_even"]
-    return low or needed, high or needed
+def _even(row: Row, x: Scale) -> tuple[float, float]:
+    """Return the accept lengths between which the verdict is open: all of the chart where an end is not known."""
+    _, low, high = row["break_even"]
+    return (x.low, x.high) if low is None or high is None else (low, high)
 
 
-def _said(accepted: float, cycle: float, baseline: float, even: tuple[float, float]) -> str:
+def _said(row: Row, cycle: float, baseline: float) -> str:
     """Return what the script says as the slider moves, for the measured accept length."""
+    accepted = row["accept_length"][0]
     speed = decode_speed(accepted, cycle)
-    low, high = even
-    verdict = PAYS["pays" if accepted > high else "loses" if accepted < low else "unclear"]
     return (
         f"Accept length {length(accepted)} gives {number(speed)} tok/s, {speed / baseline:.2f} × the best launch "
-        f"without: {verdict}."
+        f"without: {PAYS[row['verdict']]}."
     )

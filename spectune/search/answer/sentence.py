@@ -44,7 +44,8 @@ def sentence(evidence: Evidence, space: SearchSpace) -> str:
         if len(space.objectives) > 1
         else " and ".join(f"{as_measured(one).est:.2f} × the {goal(one.level)}" for one in own)
     )
-    return f"{lead}; closest is {name} with {ratio}."
+    nearest = "closest is" if overall.best.speedup.est <= 1.0 else "the fastest is"
+    return f"{lead}; {nearest} {name} with {ratio}."
 
 
 def named(evidence: Evidence) -> list[str]:

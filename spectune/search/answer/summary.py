@@ -11,6 +11,7 @@ from typing import Any
 from spectune.engines.rules import newest_of, rules_of
 from spectune.search.answer.details import details, words
 from spectune.search.answer.disturbed import blamed
+from spectune.search.answer.doubts import doubts
 from spectune.search.answer.in_question import InQuestion, in_question
 from spectune.search.answer.machine_summary import machine_summary
 from spectune.search.answer.objective_words import as_measured, goal, measure
@@ -58,7 +59,7 @@ def summarise(
         "simulated": space.engine.kind == "simulated",
         "engine": engine,
         "finished": stop is not None,
-        **_answer(evidence, records, space, stop, command_of(space, name, shared)),
+        **_answer(evidence, found, records, space, stop, command_of(space, name, shared)),
         **machine_summary(evidence.line),
         **_choice(evidence, space),
         **_closer_look(evidence, found, space, engine),
@@ -74,28 +75,38 @@ def summarise(
 
 
 def _answer(
-    evidence: Evidence, records: Sequence[TrialRecord], space: SearchSpace, stop: Stop | None, command: str
+    evidence: Evidence,
+    found: Sequence[Measured],
+    records: Sequence[TrialRecord],
+    space: SearchSpace,
+    stop: Stop | None,
+    command: str,
 ) -> dict[str, Any]:
     """Return whether to speculate, in words and figures, and what would decide what is open.
 
     Args:
         evidence: What the launches say.
-        records: All of them.
+        found: Every candidate at every level.
+        records: All launches of the study.
         space: The search space.
         stop: Why the study ended.
         command: What goes on with it.
     """
     beside = blamed(records, evidence)
     effect = evidence.verdict.overall.detectable_effect
-    open_ = remedy(records, evidence, command)
+    open_ = remedy(records, evidence, space, command)
     helps = unmeasured(records, evidence, space, command) if open_ is None else open_.words
     return {
         "verdict": evidence.verdict.overall.decision,
         "sentence": sentence(evidence, space),
-        "details": [*details(records, evidence, space), *([] if helps is None or stop is None else [helps])],
+        "details": [
+            *doubts(evidence, found, space, beside),
+            *details(records, evidence, space),
+            *([] if helps is None or stop is None else [helps]),
+        ],
         "no_answer": evidence.no_answer,
         "unkept": evidence.unkept,
-        "words": [*words(evidence, space), *([] if beside is None else [beside])],
+        "words": words(evidence, space),
         "beside": beside,
         "detectable_effect": effect if math.isfinite(effect) else None,
         "to_decide": None if open_ is None else open_.to_json(),

@@ -16,7 +16,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from spectune.analysis.change_words import WORTH_A_FIGURE
+from spectune.analysis.level_notes import longer_limit_s
 from spectune.analysis.pairs import LIKELY, MOST_PAIRS, pairs_to_decide
+from spectune.bench.level import ENOUGH_REQUESTS
 from spectune.counts import count
 from spectune.search.evidence.outcome import Evidence, weigh
 from spectune.search.planning.budget import HOUR_S, kept_for_confirmation, kept_of, pace_s
@@ -87,31 +90,30 @@ class Remedy:
         return {"pairs": self.pairs, "trials": self.trials, "hours": self.hours, "words": self.words}
 
 
-def remedy(records: Sequence[TrialRecord], evidence: Evidence, command: str) -> Remedy | None:
+def remedy(records: Sequence[TrialRecord], evidence: Evidence, space: SearchSpace, command: str) -> Remedy | None:
     """Return what would decide, None where nothing is open.
 
     Args:
         records: All launches of the study.
         evidence: What they say.
+        space: Their search space.
         command: What makes the study go on, see `command_of`.
     """
     missing, best = missing_pairs(evidence), evidence.verdict.overall.best
     if missing == 0 or best is None:
         return None
+    short = _too_short(evidence, space)
     if not best.long_enough:
-        told = (
-            "its levels were not measured long enough: raise workload.level_time_limit (the notes of the launches say "
-            "to what) in a study of its own"
-        )
-        return Remedy(None, None, None, told)
+        return Remedy(None, None, None, short or "it was not measured long enough to be compared")
     seen = _seen(best.detectable_effect, best.log_ratio, min(best.launches))
     if missing is None:
         told = f"{seen}; it cannot be decided within reason: more than {MOST_PAIRS} further pairs would be needed"
-        return Remedy(None, None, None, told)
+        return Remedy(None, None, None, "; ".join([told, *([short] if short else [])]))
     trials, hours = _budget(records, missing), 2 * missing * pace_s(records) / HOUR_S
     time = f"{hours:.1f} hours" if hours >= 1.0 else f"{max(1.0, 60.0 * hours):.0f} min"
-    more = f"{count(missing, 'more pair')} ({2 * missing} launches, about {time})"
-    told = f"{seen}; {more} would decide it with a chance of {LIKELY:.0%}: {command} --trials {trials}"
+    more = f"about {count(missing, 'more pair')} ({2 * missing} launches, about {time})"
+    first = f"{short}; otherwise " if short else ""
+    told = f"{seen}; {first}{more} would decide it with a chance of {LIKELY:.0%}: {command} --trials {trials}"
     return Remedy(missing, trials, hours, told)
 
 
@@ -131,9 +133,29 @@ def unmeasured(records: Sequence[TrialRecord], evidence: Evidence, space: Search
     return f"a larger budget has launches {told} speculation, too: {command} --trials N"
 
 
+def _too_short(evidence: Evidence, space: SearchSpace) -> str | None:
+    """Say which levels were ended before their speeds were known, and what time limit would do; None for none."""
+    limit_s = space.workload.level_time_limit
+    longer = {
+        level.level: longer_s
+        for record in evidence.records
+        for level in record.levels
+        if (longer_s := longer_limit_s(level, limit_s, ENOUGH_REQUESTS)) is not None
+    }
+    if not longer:
+        return None
+    return (
+        f"{' and '.join(longer)} {'were' if len(longer) > 1 else 'was'} not measured long enough, which more launches "
+        f"do not mend: raise workload.level_time_limit to {max(longer.values())}s in a study of its own"
+    )
+
+
 def _seen(effect: float, log_ratio: float, pairs: int) -> str:
-    seen = f"with {count(pairs, 'pair')} of launches a difference of {effect:.1%} can be seen"
-    return f"{seen}, not {abs(math.expm1(log_ratio)):.1%}"
+    made = f"with {count(pairs, 'pair')} of launches"
+    if effect > WORTH_A_FIGURE:
+        most, ratio = math.exp(abs(log_ratio)), 1.0 + effect
+        return f"{made} that scatter so much only a factor of {ratio:.1f} would show, and {most:.1f} was seen"
+    return f"{made} a difference of {effect:.1%} or more shows, and {abs(math.expm1(log_ratio)):.1%} was seen"
 
 
 def _budget(records: Sequence[TrialRecord], pairs: int) -> int:

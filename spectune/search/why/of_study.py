@@ -11,6 +11,7 @@ from spectune.analysis.why.waterfall import waterfall
 from spectune.engines.rules import newest_of
 from spectune.search.answer.details import spoiled
 from spectune.search.answer.in_question import in_question
+from spectune.search.answer.sentence import sentence
 from spectune.search.evidence.figures import measured
 from spectune.search.evidence.outcome import Evidence, weigh
 from spectune.search.storage.records import TrialRecord
@@ -69,7 +70,7 @@ def break_even_of(
         candidate_id=chosen.candidate_id,
         level=chosen.level,
         why=question.why,
-        words=(*chosen.words, ONE_LOAD if limit is None else limit.words),
+        words=(f"the study: {sentence(evidence, space)}", *chosen.words, ONE_LOAD if limit is None else limit.words),
         missing=None,
         rows=tuple(rows),
         strata=tuple(

@@ -83,7 +83,12 @@ class Rows:
             needed=needed(self.targets, cycle_ms=cycle, bound=bound, **figures), contradictions=contradictions,
             words=(),
         )  # fmt: skip
-        return replace(row, words=tuple(_words(row, parts)))
+        return replace(row, words=tuple(_words(row, parts, self._by(row.level))))
+
+    def _by(self, level: str) -> str:
+        """Return what a row's verdict is by, where that of the study is by more; empty where it is by the same."""
+        told = {(one.metric, one.level) for one in self.space.objectives}
+        return "" if told == {("decode_speed", level)} else f"by the speed of one request at {level} alone, "
 
     def _baseline(self, found: Measured) -> Sequence[LevelMeasurement]:
         """Return what the best baseline's launches measured at the same level."""
@@ -125,7 +130,7 @@ def _of_class(row: BreakEvenRow, stratum: Stratum) -> BreakEvenRow:
     )  # fmt: skip
 
 
-def _words(row: BreakEvenRow, parts: CycleParts) -> Iterator[str]:
+def _words(row: BreakEvenRow, parts: CycleParts, by: str) -> Iterator[str]:
     yield (
         f"accept length {row.accept_length.words}; break-even {row.baseline_tok_s:.3g} tok/s × "
         f"{row.cycle_ms.est:.1f} ms = {row.break_even.words}"
@@ -136,7 +141,7 @@ def _words(row: BreakEvenRow, parts: CycleParts) -> Iterator[str]:
     )
     low, high = row.speedup.lo - 1.0, row.speedup.hi - 1.0
     known = f"{low:+.0%} to {high:+.0%}" if math.isfinite(high) else TOO_SHORT
-    yield f"{PAYS[row.verdict]}: {faster} the best baseline ({known})"
+    yield f"{by}{PAYS[row.verdict]}: {faster} the best baseline ({known})"
     if row.bound is not None and row.break_even.est >= row.bound:
         yield f"these settings reach an accept length of {row.bound} at most: at this cycle no drafter makes them pay"
     yield _split(parts)
