@@ -127,7 +127,7 @@ class BreakEven:
 def break_even(
     *,
     baseline_tok_s: float,
-    cycle_ms: float,
+    cycle_ms: float | None,
     accept_length: float,
     num_steps: int | None = None,
     targets: Iterable[float] = (),
@@ -137,7 +137,8 @@ def break_even(
 
     Args:
         baseline_tok_s: Best speed of one request without speculation, tok/s.
-        cycle_ms: Whole draft+verify cycle at the same load, milliseconds.
+        cycle_ms: Whole draft+verify cycle at the same load, milliseconds; None where it is to follow from accept length
+            and measured speed, of which there must be one then.
         accept_length: Mean tokens per verify, bonus token included; from 1 to num_steps + 1.
         num_steps: Draft steps per cycle (S); None leaves the bound out.
         targets: Wanted speeds of one request, tok/s.
@@ -149,12 +150,16 @@ def break_even(
     wanted = tuple(targets)
     check_inputs(
         baseline_tok_s=baseline_tok_s,
-        cycle_ms=cycle_ms,
+        cycle_ms=1.0 if cycle_ms is None else cycle_ms,
         accept_length=accept_length,
         num_steps=num_steps,
         targets=wanted,
         measured_tok_s=measured_tok_s,
     )
+    given = cycle_ms is not None
+    if cycle_ms is None:
+        assert measured_tok_s is not None, "a cycle that is not given follows from a speed"
+        cycle_ms = cycle_ms_of(accept_length, measured_tok_s)
     bound = None if num_steps is None else num_steps + 1
     needed = break_even_accept_length(baseline_tok_s, cycle_ms)
     speed = decode_speed(accept_length, cycle_ms)
@@ -162,8 +167,10 @@ def break_even(
     actual = speed if measured_tok_s is None else measured_tok_s
     rows = tuple(_target(target, cycle_ms, accept_length, bound) for target in wanted)
     words = [
-        f"break-even: {baseline_tok_s:g} tok/s × {cycle_ms:g} ms = accept length {needed:.2f}",
-        f"at accept length {accept_length:g} a cycle of {cycle_ms:g} ms gives {speed:.1f} tok/s",
+        f"break-even: {baseline_tok_s:g} tok/s × {cycle_ms:.4g} ms = accept length {needed:.2f}",
+        f"at accept length {accept_length:.4g} a cycle of {cycle_ms:.4g} ms gives {speed:.1f} tok/s"
+        if given
+        else f"accept length {accept_length:.4g} at {speed:.1f} tok/s means a cycle of {cycle_ms:.4g} ms",
         _verdict(actual / baseline_tok_s - 1.0, measured=measured_tok_s is not None),
     ]
     if bound is not None and needed >= bound:

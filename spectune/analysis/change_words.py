@@ -28,7 +28,7 @@ def change_words(change: Comparison, than: str = "") -> str:
     effect = change.detectable_effect
     if effect > WORTH_A_FIGURE:
         return "no difference shown: these launches tell too little"
-    return f"no difference shown (one of {_percent(effect)} % could have been)"
+    return f"no difference shown; {_percent(effect)} % or more would have been seen"
 
 
 def changed(change: Comparison) -> bool:

@@ -23,9 +23,7 @@ the best without speculation is judged by all launches of it and of those about 
 UNCONFIRMED = """\
 not confirmed: only the launches that it was found by say so, and the best of many is partly luck; `spectune check FILE`
 launches an exported script again, in turns with the best baseline"""
-TOO_SHORT = (
-    "(too short): not measured long enough to say how exactly; a longer workload.level_time_limit would do"
-)
+TOO_SHORT = "(too short): not measured long enough to say how exactly; a longer workload.level_time_limit would do"
 # level, tok/s of one request, of all, speedup with interval, accept length measured and needed, cycle, gap
 WIDTHS = (6, 9, 8, 20, 8, 8, 10, 2)
 MARKS = {"pays": "green", "loses": "red", "unclear": "yellow"}

@@ -11,7 +11,7 @@ from spectune.cli.terminal import OUT, print_json
 def print_break_even(
     *,
     baseline: float,
-    cycle_ms: float,
+    cycle_ms: float | None,
     accept_length: float,
     num_steps: int | None,
     targets: Sequence[float],

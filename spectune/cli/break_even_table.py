@@ -22,7 +22,7 @@ accept: tokens per verify; needed: to be as fast as the best launch without spec
 these settings can accept; speedup: of one request; 95 % intervals, those of needed from launches relaunched beside it
 that launch is judged by all launches of it and of those about as fast, so it may count as faster than measured"""
 PARTS_METHOD = """\
-draft, verify, host: ms of the cycle, told apart by a regression over all launches; + verify with the host's time"""
+draft, verify, host: ms of the cycle, told apart by a regression over all launches; incl.: within the verify"""
 
 
 def print_break_even_of(answer: BreakEvenOfStudy) -> None:
@@ -105,7 +105,7 @@ def _parts(parts: CycleParts | None) -> tuple[str, str, str]:
     if parts is None or parts.draft_ms is None or parts.verify_ms is None:
         return ("?", "?", "?")
     if parts.host_ms is None:
-        return (f"{parts.draft_ms.est:.2f}", f"{parts.verify_ms.est:.2f}+", "")
+        return (f"{parts.draft_ms.est:.2f}", f"{parts.verify_ms.est:.2f}", "incl.")
     return (f"{parts.draft_ms.est:.2f}", f"{parts.verify_ms.est:.2f}", f"{parts.host_ms.est:.2f}")
 
 
@@ -124,7 +124,8 @@ def _print_causes(answer: BreakEvenOfStudy) -> None:
     _heading("What one request loses, each alone, in tok/s")
     for cause in answer.causes:
         gain = "?" if cause.tok_s_lost is None else f"{'up to ' * cause.at_most}{cause.tok_s_lost:.1f}"
-        OUT.print(f"{gain:>14}  {cause.cause}: {cause.evidence}", markup=False, soft_wrap=True)
+        helps = "" if cause.actions else "; nothing known to help"
+        OUT.print(f"{gain:>14}  {cause.cause}: {cause.evidence}{helps}", markup=False, soft_wrap=True)
     if answer.actions:
         _heading("What to do next, cheapest first")
         for words, cost in answer.actions:

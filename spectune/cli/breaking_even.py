@@ -65,9 +65,10 @@ def run_break_even(study: str | None, given: Given, asked: Asked, *, targets: Se
         raise SpectuneError(
             "--candidate, --measure, --space, --drafter-points and --tokens-per-sample are about a STUDY: name one"
         )
-    if given.baseline is None or given.cycle_ms is None or given.accept_length is None:
+    if given.baseline is None or given.accept_length is None or (given.cycle_ms is None and given.measured is None):
         raise SpectuneError(
-            "give a STUDY, or figures: --baseline, --cycle-ms and --accept; `spectune studies` lists them"
+            "give a STUDY (`spectune studies` lists those there are), or figures: --baseline, --accept, and --cycle-ms "
+            "or --speed"
         )
     print_break_even(
         baseline=given.baseline, cycle_ms=given.cycle_ms, accept_length=given.accept_length,

@@ -16,6 +16,7 @@ from spectune.errors import SpectuneError
 from spectune.machine import Difference
 from spectune.printable import one_line
 from spectune.search import StudyFolder, weigh
+from spectune.search.answer.disturbed import summary_of
 from spectune.search.answer.objective_words import measure
 from spectune.search.answer.sentence import sentence
 from spectune.search.answer.study_changes import OTHER_QUESTIONS, study_changes
@@ -84,7 +85,7 @@ def _lines(before: Side, after: Side, changes: Sequence[Difference], compared: S
     for one in changes[:SHOWN_CHANGES]:
         yield Text(f"  {one_line(str(one))}", style="" if one.matters else "dim")
     if not changes:
-        yield "  nothing that is on record"
+        yield "  no setting, version or hardware"
     if len(changes) > SHOWN_CHANGES:
         yield Text(f"  and {len(changes) - SHOWN_CHANGES} more; --json has all of them", style="dim")
     for note in _notes(before, after, changes, compared):
@@ -100,7 +101,7 @@ def _lines(before: Side, after: Side, changes: Sequence[Difference], compared: S
         yield Text(LEGEND, style="dim")
     for words in _conclusions(before, after, compared):
         yield Text(one_line(words), style="bold")
-    yield f"next: {_next(compared)}"
+    yield f"next: {_next(before, after, compared)}"
 
 
 def _notes(before: Side, after: Side, changes: Sequence[Difference], compared: StudyComparison) -> Iterator[str]:
@@ -122,6 +123,8 @@ def _notes(before: Side, after: Side, changes: Sequence[Difference], compared: S
     for side in (before, after):
         if side.evidence.verdict.overall.decision == "undecided":
             yield f"{side.name} has no answer yet: {sentence(side.evidence, side.space)}"
+        if (told := _beside(side)) is not None:
+            yield f"{side.name} was {told}"
     if compared.machine is None:
         yield (
             "no configuration without speculation was measured in both, so a change of the machine or the engine "
@@ -130,6 +133,11 @@ def _notes(before: Side, after: Side, changes: Sequence[Difference], compared: S
     else:
         label = after.space.label(compared.machine)
         yield f"{label} was measured in both: its change is the machine's or the engine's, and everybody's"
+
+
+def _beside(side: Side) -> str | None:
+    """Return how many launches of a study were made beside other work of the machine; None for none."""
+    return summary_of(side.evidence.line.every)
 
 
 def _conclusions(before: Side, after: Side, compared: StudyComparison) -> Iterator[str]:
@@ -158,8 +166,13 @@ def _at_levels(changes: Sequence[tuple[str, Comparison]]) -> str:
     return ", ".join(f"{change_words(change)} at {level}" for level, change in changes)
 
 
-def _next(compared: StudyComparison) -> str:
-    """Return what to do about it."""
+def _next(before: Side, after: Side, compared: StudyComparison) -> str:
+    """Return what to do about it: first what makes the studies worth comparing."""
+    open_ = [side for side in (before, after) if side.evidence.verdict.overall.decision == "undecided"]
+    if open_:
+        quiet = ", on a quiet machine" if any(map(_beside, open_)) else ""
+        names = " and ".join(side.name for side in open_)
+        return f"finish {names} first, which is undecided: `spectune report {open_[0].name}` says what would do{quiet}"
     machine = compared.machine_pair
     if machine is None or not machine.levels:
         return "measure one configuration without speculation in both studies, at the same levels, and compare again"
@@ -211,7 +224,7 @@ def _json(
         "changes": [one.to_json() for one in changes],
         "notes": list(_notes(before, after, changes, compared)),
         "conclusions": list(_conclusions(before, after, compared)),
-        "next": _next(compared),
+        "next": _next(before, after, compared),
         "machine_seen_in": compared.machine and compared.machine.candidate_id,
         "levels": list(compared.shared_levels),
         "pairs": [

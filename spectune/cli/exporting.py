@@ -12,6 +12,7 @@ from spectune.cli.terminal import OUT, PROGRESS, print_json
 from spectune.errors import SpectuneError
 from spectune.export import ExportedFiles, parse_formats
 from spectune.search import summarise
+from spectune.search.answer.picks import check_pick
 
 
 def write_launch_files(study: str, *, pick: str | None, formats: str, as_json: bool) -> int:
@@ -23,6 +24,8 @@ def write_launch_files(study: str, *, pick: str | None, formats: str, as_json: b
         SpectuneError: The study or the launch cannot be exported, or nothing could be written at all.
     """
     chosen = parse_formats(formats)
+    if pick is not None:
+        check_pick(pick)
     folder, space, records = open_study_records(study)
     engine = str(folder.environment().get("engine", "an unknown engine"))
     summary = summarise(records, space, remembered_stop(folder), name=folder.name, engine=engine)

@@ -108,13 +108,15 @@ def _lines(record: TrialRecord, launch: Launch, origin: Origin) -> Iterator[str]
     levels = means or [level.to_json() for level in record.levels]
     trials = [str(trial) for trial in means[0]["trials"]] if means else [str(record.trial)]
     over = (
-        "in this trial"
+        " in this trial"
         if trials == [str(record.trial)]
-        else f"mean over trial{'s' * (len(trials) > 1)} {', '.join(trials)}"
+        else f" in trial {trials[0]}"
+        if len(trials) == 1
+        else f", speeds as the geometric mean over trials {', '.join(trials)}"
     )
     how = "simulated" if origin.simulated else "measured"
     corrected = f", corrected for {origin.corrected}" if means and origin.corrected else ""
-    yield f"{how} {over}{corrected}, with 95 % intervals where known:" if levels else f"not {how}"
+    yield f"{how}{over}{corrected}, with 95 % intervals where known:" if levels else f"not {how}"
     yield from (f"  {measured(level)}" for level in levels)
     for name in (MODEL, DRAFTER):
         model = launch.value(name)

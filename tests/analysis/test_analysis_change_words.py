@@ -26,7 +26,7 @@ def test_the_words_of_known_figures():
     # ±1.96·√(2·0.01²/4) in ln speed: −1.4 % to +1.4 %
     assert change_words(change(100.0, 104.0)) == "faster by 4.0 % (2.6–5.5 %)"
     assert change_words(change(100.0, 80.0)) == "slower by 20 % (19–21 %)"
-    assert change_words(change(100.0, 101.0)) == "no difference shown (one of 1.4 % could have been)"
+    assert change_words(change(100.0, 101.0)) == "no difference shown; 1.4 % or more would have been seen"
     assert change_words(change(100.0, 80.0), than="the baseline").startswith("slower than the baseline by 20 % (")
 
 
@@ -66,7 +66,7 @@ def held(launch, baseline, accept=2.0, before=(150.0, 100.0)):
 @pytest.mark.parametrize(
     ("now", "outcome", "words"),
     [
-        ((150.5, 100.2), "holds", "still holds: no difference shown (one of 1.4 % could have been)"),
+        ((150.5, 100.2), "holds", "still holds: no difference shown; 1.4 % or more would have been seen"),
         ((120.0, 80.0), "machine_changed", "machine changed: the baseline is slower by 20 %"),
         ((90.0, 100.0), "below_break_even", "2.00 tokens are accepted and 2.22 are needed"),
         ((130.0, 100.0), "launch_changed", "no longer holds: the launch is slower by 13 %"),

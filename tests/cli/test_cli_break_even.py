@@ -129,8 +129,8 @@ def test_measuring_prints_how_far_off_the_prediction_is(folder: Path, tmp_path: 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "give a STUDY, or figures"),
-        (["--baseline", "82", "--cycle-ms", "30"], "--baseline, --cycle-ms and --accept"),
+        ([], "or figures: --baseline, --accept, and --cycle-ms or --speed"),
+        (["--baseline", "82", "--cycle-ms", "30"], "or figures: --baseline, --accept, and --cycle-ms or --speed"),
         (["--measure", "--baseline", "82", "--cycle-ms", "30", "--accept", "2"], "are about a STUDY: name one"),
         (["planned", "--space", "space.yaml"], "--space says where the prompts of --measure lie"),
         (["planned", "--baseline", "82"], "either a STUDY or figures"),

@@ -137,8 +137,8 @@ def test_break_even_is_written_out_as_arithmetic(page):
     assert "442.0 tok/s × 4.625 ms = 2.04" in page.text
     assert "3.39 / 4.625 ms = 733.0 tok/s" in page.text
     assert "3 steps can give 4 at most" in page.text
-    assert "500 tok/s needs 2.31 (reached)" in page.text
-    assert "900 tok/s needs 4.16 (out of reach)" in page.text
+    assert "500 tok/s needs an accept length of 2.31 (reached)" in page.text
+    assert "900 tok/s needs an accept length of 4.16 (" in page.text
 
 
 def test_the_field_case_retold(tmp_path):
@@ -146,7 +146,7 @@ def test_the_field_case_retold(tmp_path):
     text = page_of(tmp_path, [base, tried], within=space(targets="{decode_speed: [120]}")).text
     assert "82.00 tok/s × 33.33 ms = 2.73" in text
     assert "0.73 ×" in text
-    assert "120 tok/s needs 4.00 (out of reach)" in text
+    assert "120 tok/s needs an accept length of 4.00 (out of reach: 2 steps can give 3 at most)" in text
     assert "Do not speculate" in text
 
 

@@ -108,4 +108,4 @@ def test_exported_files_say_that_a_drift_was_taken_out_of_their_figures(factor: 
     top = "\n".join(header(records[-1], Launch.of(records[-1].command), origin))
     assert told["drift"]["corrected"] is (factor < 1.0)
     assert ("3, 5, 7, 9, 11, corrected for the machine's drift, with 95 % intervals" in top) is (factor < 1.0)
-    assert "measured mean over trials 1, 3" in top
+    assert "measured, speeds as the geometric mean over trials 1, 3" in top

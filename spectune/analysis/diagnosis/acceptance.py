@@ -69,11 +69,10 @@ def below_break_even(case: Case) -> Iterator[Cause]:
             f"; every position accepts {steps.each:.0%} if all accept alike, so {steps.better} steps would give "
             f"{steps.would_give:.2f}"
         )
-        actions.append(steps.action)
+        actions.append(steps.action(case))
     if bound is not None and needed >= bound:
         evidence += f"; this launch reaches {bound} at most: no drafter makes it pay at this cycle"
-        below_ms = 1000.0 * bound / (case.baseline_tok_s or 1.0)
-        actions.append(Action(f"shorten the cycle to less than {below_ms:.1f} ms, for it to pay at all", Cost.FLAG))
+        actions.append(_shorter_cycle(case, bound))
     else:
         most = "" if bound is None else f" of {bound} possible"
         actions += [
@@ -81,6 +80,16 @@ def below_break_even(case: Case) -> Iterator[Cause]:
             Action(f"train the drafter further: {needed - length:.2f} more per verify are needed", Cost.TRAINING),
         ]
     yield Cause("weak_drafter", case.behind, evidence, tuple(actions))
+
+
+def _shorter_cycle(case: Case, bound: int) -> Action:
+    """Say how short a cycle has to be for a perfect drafter, and what makes cycles shorter."""
+    below_ms = 1000.0 * bound / (case.baseline_tok_s or 1.0)
+    words = f"shorten the cycle to less than {below_ms:.1f} ms, for it to pay at all"
+    if case.load is not None and case.load.in_graph == 1.0:
+        return Action(f"{words}: with a drafter whose step takes less", Cost.DRAFTER)
+    flags = f"--attention-backend and {case.running.graph_flag}"
+    return Action(f"{words}: {flags} decide whether a verify runs in CUDA graphs", Cost.FLAG)
 
 
 def tree_too_large(case: Case) -> Iterator[Cause]:

@@ -123,8 +123,8 @@ def _arithmetic(case: Case) -> BreakEven | None:
     bound = case.running.bound
     return break_even(
         baseline_tok_s=case.baseline_tok_s,
-        cycle_ms=round(load.cycle_ms, 2),
-        accept_length=round(max(1.0, length), 3),
+        cycle_ms=load.cycle_ms,
+        accept_length=max(1.0, length),
         num_steps=bound - 1 if bound is not None and 1.0 <= length <= bound and bound > 1 else None,
     )
 

@@ -125,7 +125,7 @@ def unexplained_time(case: Case) -> Iterator[Cause]:
     if case.running.overlap_off and case.running.graphs_possible:
         actions.append(_OVERLAP)
     if fewer is not None and fewer.better < fewer.now:
-        actions.append(fewer.action)
+        actions.append(fewer.action(case))
     lost = arithmetic.speed_tok_s - case.speed
     yield Cause("draft_and_host_time", lost, evidence, tuple(actions), at_most=True)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from spectune.analysis.acceptance import NOTHING_ACCEPTED, constant_acceptance_length
+from spectune.analysis.break_even import cycle_ms_of
 from spectune.analysis.diagnosis.case import Action, Case, Cause, Cost
 
 IDLE_TAIL = 0.1
@@ -28,10 +29,16 @@ class Steps:
     better: int
     each: float
 
-    @property
-    def action(self) -> Action:
-        """The launch to try."""
+    def action(self, case: Case) -> Action:
+        """The launch to try, and where speculation is slower than the baseline, what would make this one faster."""
         words = f"launch with --speculative-num-steps {self.better} --speculative-num-draft-tokens {self.better + 1}"
+        load, baseline = case.load, case.baseline_tok_s
+        if case.behind is not None and baseline is not None and load is not None and load.cycle_ms is not None:
+            below_ms = cycle_ms_of(self.would_give, baseline)
+            words += (
+                f" instead; that is faster than the baseline if a cycle then takes less than {below_ms:.1f} ms "
+                f"({load.cycle_ms:.1f} ms now)"
+            )
         return Action(words, Cost.FLAG)
 
     @property
@@ -74,7 +81,7 @@ def too_many_steps(case: Case) -> Iterator[Cause]:
         f"{steps.now} is accepted in {steps.each**steps.now:.1%} of the cycles, and {steps.better} of them give "
         f"{steps.would_give:.2f}"
     )
-    yield Cause("too_many_steps", None, evidence, (steps.action,))
+    yield Cause("too_many_steps", None, evidence, (steps.action(case),))
 
 
 def _acceptance(length: float, steps: int) -> float:

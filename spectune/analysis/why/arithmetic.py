@@ -66,9 +66,9 @@ def verify_alone(
     if alone <= 0.0 or missing < FREE_DRAFT_MATTERS * cycle_ms:
         return None
     worked = _arithmetic(baseline_tok_s, round(alone, 2), accept_length, bound, targets)
-    lead, rest = ("the verify alone takes", "draft and host take")
+    lead, rest = ("without draft and host a cycle would take", "draft and host take")
     if parts.host_ms is None:
-        lead, rest = ("verify and host alone take", "the draft takes")
+        lead, rest = ("without the draft a cycle would take", "the draft takes")
     asked = needed(
         targets, baseline_tok_s=baseline_tok_s, cycle_ms=Estimate.exactly(round(alone, 2)),
         accept_length=accept_length, bound=bound,

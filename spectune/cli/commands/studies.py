@@ -102,7 +102,7 @@ def breakeven(
             "--speed",
             metavar="TOK_S",
             parser=number,
-            help="One request's speed as it was seen, in tok/s, to check the rest against.",
+            help="One request's speed as it was seen, in tok/s: to check the rest against, or to say the cycle.",
         ),
     ] = None,
     candidate: Annotated[
@@ -135,7 +135,7 @@ def breakeven(
 ) -> None:
     """Say whether speculation pays, why not more, and what would make it pay.
 
-    With STUDY from its launches; without one from --baseline, --cycle-ms and --accept.
+    With STUDY from its launches; without one from --baseline, --accept, and --cycle-ms or --speed.
 
     Exit code 1: the study has nothing that can be compared.
     """

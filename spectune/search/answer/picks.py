@@ -45,6 +45,16 @@ class Pick:
     confirmed: bool
 
 
+def check_pick(asked: str) -> None:
+    """Refuse what is no way to pick a launch, whatever the study.
+
+    Raises:
+        SpectuneError: It is neither a need nor a number.
+    """
+    if not asked.isdecimal() and asked not in list(Need):
+        raise SpectuneError(f"a pick is {', '.join(Need)} or the number of a launch, but got {asked!r}")
+
+
 def picked(asked: str, records: Sequence[TrialRecord], evidence: Evidence, space: SearchSpace) -> Pick:
     """Return the launch of a need or a number.
 
@@ -60,12 +70,11 @@ def picked(asked: str, records: Sequence[TrialRecord], evidence: Evidence, space
     Raises:
         SpectuneError: There is no such launch, or it did not run as asked for.
     """
+    check_pick(asked)
     if asked.isdecimal():
         record = _numbered(int(asked), records)
         why = f"picked by its number, {record.trial}{_counted(record, evidence)}"
         return Pick(f"trial-{record.trial}", record, why, _confirmed(record, evidence))
-    if asked not in list(Need):
-        raise SpectuneError(f"a pick is {', '.join(Need)} or the number of a launch, but got {asked!r}")
     found, need = _needed(Need(asked), evidence, space)
     if found is None:
         raise SpectuneError(f"nothing to pick: {evidence.no_answer or f'no launch could be picked {need}'}")
