@@ -116,3 +116,10 @@ def test_the_arithmetic_loads_no_heavy_library():
     heavy = {"numpy", "aiohttp", "optuna"}
     program = f"import sys, spectune.analysis.break_even; sys.exit(bool({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_a_speed_that_was_seen_implies_the_cycle():
+    result = break_even(baseline_tok_s=82, cycle_ms=None, accept_length=2.0, measured_tok_s=60)
+    assert result.cycle_ms == pytest.approx(33.333, abs=0.001)
+    assert result.contradiction is None
+    assert "accept length 2 at 60.0 tok/s means a cycle of 33.33 ms" in result.words

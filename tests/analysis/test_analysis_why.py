@@ -178,3 +178,15 @@ def test_a_forced_level_knows_how_far_off_it_is():
     assert not ForcedRuns((level,), 0.3).steady
     assert ForcedRuns((), 0.0).worst == 0.0
     assert level.to_json()["off"] == level.off
+
+
+def test_a_cycle_that_is_not_known_well_enough_decides_no_target():
+    unclear, beyond = needed([120, 200], baseline_tok_s=82, cycle_ms=near(30.0, 0.2), accept_length=2.0, bound=3)
+    assert (unclear.verdict, unclear.reachable, beyond.verdict) == ("unclear", True, "out of reach")
+    assert unclear.words == (
+        "120 tok/s needs an accept length of 3.60 (unclear: by the interval of the cycle anything from 2.88 to 4.32; "
+        "2 steps can give 3 at most)"
+    )
+    unknown = Estimate(30.0, -math.inf, math.inf)
+    (one,) = needed([200], baseline_tok_s=82, cycle_ms=unknown, accept_length=2.0, bound=3)
+    assert "not known how exactly" in one.words

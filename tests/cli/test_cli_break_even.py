@@ -192,3 +192,9 @@ def test_a_half_written_study_is_borne_and_a_damaged_one_said(folder: Path, tmp_
     done = spectune("breakeven", "planned", cwd=tmp_path)
     assert done.returncode == 1
     assert "no launch is finished yet" in done.stdout
+
+
+def test_without_a_cycle_it_follows_from_the_speed(folder: Path) -> None:
+    done = spectune("breakeven", "--baseline", "82", "--accept", "2", "--speed", "60", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "break-even: 82 tok/s × 33.33 ms = accept length 2.73" in done.stdout

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 
 import pytest
 from report_page import Page
 from report_samples import ENVIRONMENT, candidate, failed, lively, record, space, summary
 
+from spectune.analysis.estimate import Estimate
 from spectune.blotting import blotted_yaml
 from spectune.engines.protocol import Effective
 from spectune.machine import CoresUsed, Difference, Others
@@ -383,3 +385,14 @@ def test_two_hundred_trials_stay_small(tmp_path):
     records += [record(n, candidate(1 + n % 7, f"drafter-{n}"), (400.0 + n, 200.0 + n), 1.9) for n in range(1, 200)]
     path = write_report(summary(records), records, ENVIRONMENT, space(), tmp_path / "report.html")
     assert path.stat().st_size < 3_000_000
+
+
+def test_where_the_interval_is_unknown_the_whole_chart_is_open(tmp_path):
+    short = record(1, candidate(2), (60.0, 30.0), 2.0)
+    unknown = Estimate(60.0, -math.inf, math.inf)
+    short = dataclasses.replace(
+        short, levels=tuple(dataclasses.replace(level, decode_speed=unknown) for level in short.levels)
+    )
+    found = page_of(tmp_path, [record(0, candidate(0), (40.0, 20.0)), short])
+    assert "1.50 × the best launch without: whether speculation pays is not known." in found.text
+    assert "the best launch without: speculation pays" not in found.text

@@ -68,7 +68,7 @@ def words(speeds: list[float], others: Others) -> str:
     found = [beside(record(number, baseline()), others) for number in (0, 1)]
     found += [beside(record(2 + number, chain(3), speed, accept=2.4), others) for number, speed in enumerate(speeds)]
     made = summarise(found, space(), Stop("enough", 4.0), name="s", engine="SGLang 0.5.23")
-    return " ".join(made["words"])
+    return " ".join(made["details"])
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_the_verdict_says_so_where_launches_scatter_more_than_assumed() -> None:
     found = [beside(dataclasses.replace(one), CROWDED) for one in [*repeats, record(4, chain(3), 400.0, accept=2.4)]]
     made = summarise(found, space(), Stop("enough", 4.0), name="s", engine="SGLang 0.5.23")
     assert made["noise"]["launch_sd"] > ASSUMED_SD
-    assert "made beside other work: 5 of 5 launches" in " ".join(made["words"])
+    assert "made beside other work: 5 of 5 launches" in " ".join(made["details"])
 
 
 STUDY = """

@@ -16,9 +16,7 @@ LOUD = 0.10
 """Launches of one configuration that differ by more make any verdict of a few of them doubtful; 1 to 3 % is usual."""
 
 
-def doubts(
-    evidence: Evidence, found: Sequence[Measured], space: SearchSpace, beside: str | None
-) -> Iterator[str]:
+def doubts(evidence: Evidence, found: Sequence[Measured], space: SearchSpace, beside: str | None) -> Iterator[str]:
     """Yield what speaks against the figures of a verdict, the gravest first.
 
     Args:

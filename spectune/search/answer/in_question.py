@@ -63,8 +63,8 @@ def in_question(
     elif candidate.candidate_id == named:
         among = ", of those relaunched to decide" if is_confirmed(named, evidence.records) else ""
         ahead = best is not None and best.candidate_id == named and best.speedup.est > 1.0
-        lead = "the fastest against" if ahead else "closest to"
-        why = f"{lead} the best launch without speculation by {measure(space)}{among}"
+        lead = "the fastest with speculation" if ahead else "closest to the best launch without speculation"
+        why = f"{lead} by {measure(space)}{among}"
     else:
         cause = evidence.unkept or f"none could be judged by {measure(space)}"
         why = f"the fastest there; no verdict rests on it, since {cause}"
