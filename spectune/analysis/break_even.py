@@ -41,7 +41,7 @@ def break_even_from_speedup(accept_length: float, speedup: float) -> float:
 
 def impossible(break_even: float) -> str | None:
     """Say that no tuned baseline has this break-even; None where one may."""
-    if break_even >= 1.0:
+    if round(break_even, 2) >= 1.0:
         return None
     return (
         f"a break-even of {break_even:.2f} is impossible for a tuned baseline: a cycle cannot be shorter than a plain "

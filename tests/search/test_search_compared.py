@@ -68,6 +68,7 @@ def test_a_study_without_an_answer_says_so(compared: Any) -> None:
     assert [note for note in told["notes"] if "has no answer yet" in note] == [
         next(note for note in told["notes"] if note.startswith("new has no answer yet: Undecided"))
     ]
+    assert told["next"] == "finish new first, which is undecided: `spectune report new` says what would do"
 
 
 def test_alike_studies_need_no_such_note(compared: Any) -> None:

@@ -381,3 +381,13 @@ def test_an_unmeasurably_slow_level_is_no_division_by_zero():
     )
     answer = break_even_of([launch(0, 0), launch(1, 1), replace(slow, levels=levels)], field_space())
     assert math.isfinite(row_of(answer, chain(2)).break_even.est)
+
+
+def test_a_way_to_draft_is_foreseen_alike_whichever_candidate_is_asked_about():
+    records, speeds = study(), {}
+    for steps in (1, 2):
+        found = break_even_of(records, field_space(), candidate_id=chain(steps).candidate_id).what_if
+        now = next(at for at in found.by_load if at.concurrency == 1)
+        speeds[steps] = ((now.best_num_steps, now.best_eagle_topk, now.best_num_draft_tokens), now.best_speed)
+    assert speeds[1][0] == speeds[2][0]
+    assert speeds[1][1] == pytest.approx(speeds[2][1], rel=0.01)

@@ -2,7 +2,7 @@
 # EAGLE3 strong 4,1,5 (written by spectune)
 # study example, trial 8, 2026-11-30T00:21:41+00:00, SGLang 0.5.23 on the CPU reference runtime, candidate 9e17eb41ebb7
 # measured on the CPU reference runtime: these figures say nothing about a GPU
-# measured mean over trials 7, 8, with 95 % intervals where known:
+# measured, speeds as the geometric mean over trials 7, 8, with 95 % intervals where known:
 # c1: decode speed 620.6 tok/s [551.2, 698.8], output throughput 590.6 tok/s [523.1, 666.7], accept length 4.04 [3.85, 4.21], TTFT p95 11.5 ms
 # c8: decode speed 404.0 tok/s [350.5, 465.7], output throughput 3075.4 tok/s [2648.3, 3571.5], accept length 4.08 [4.02, 4.15], TTFT p95 17.0 ms
 # needs the folder /opt/spectune/engines/cpu-reference/content-49e96bf731ff/models/target (model-path)
