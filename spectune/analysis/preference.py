@@ -4,7 +4,10 @@ What they were measured at is partly luck. So they are compared by what is expec
 drawn together as far as configurations of their branch are seen to differ less than launches do (`best_baseline`):
 where the noise is wide and they differ, that is the order in which they were measured. Within the tie margin of the
 best they are equal, and the simplest is run. A flag is more than a number of steps: who has nothing else to set it
-apart has to be shown to be faster for it.
+apart has to be shown to be faster for it, at 95 % and by as many launches as tell the noise, as everywhere (`comparison`).
+
+Whoever asks says who may be run. For an answer those are the ones that were launched again after they were picked, where
+there are any: what runs in production is what the verdict rests on.
 """
 
 from __future__ import annotations
@@ -13,25 +16,26 @@ import math
 from collections.abc import Mapping
 
 from spectune.analysis.best_baseline import Branch
-from spectune.analysis.estimate import NORMAL_95
+from spectune.bench.precision import t_quantile
 
 TIE_MARGIN = 0.01
 """Speeds within 1 % of each other are a tie: less than that is not worth a more complicated engine."""
 
 
-def preferred(branch: Branch, simplicity: Mapping[str, tuple[int, ...]]) -> str:
+def preferred(branch: Branch, simplicity: Mapping[str, tuple[int, ...]], dof: float) -> str:
     """Return the configuration to run.
 
     Args:
         branch: What is believed of the speeds.
         simplicity: Sort key of each that may be run, simpler first, the number of flags last.
+        dof: Degrees of freedom of the launch noise.
     """
-    best = max(simplicity, key=branch.expected)
+    best, quantile = max(simplicity, key=branch.expected), t_quantile(0.975, dof)
 
     def will_do(one: str) -> bool:
         lead = branch.lead(best, one)
         if simplicity[one][:-1] == simplicity[best][:-1] and simplicity[one] < simplicity[best]:
-            return lead.mean <= max(TIE_MARGIN, NORMAL_95 * math.sqrt(lead.variance))
+            return lead.mean <= max(TIE_MARGIN, quantile * math.sqrt(lead.variance))
         return lead.mean <= TIE_MARGIN
 
     return min(filter(will_do, simplicity), key=lambda one: (simplicity[one], -branch.expected(one)))

@@ -13,8 +13,9 @@ intersection-union test, Berger 1982). Rules, in this order:
 - undecided: the interval of the best still holds both a loss and a gain that matters (`pairs` says how many more
   launches would decide).
 
-Which of the candidates that pay is recommended, or of the baselines where speculation is not shown to pay, is said by
-`preference`, from all their launches; its speedup from those that were made after it was picked alone.
+What is recommended is one of those that decide, in either branch: of the candidates that pay, or of the baselines where
+speculation is not shown to pay. Which one is said by `preference`, from all their launches; its speedup from those that
+were made after it was picked alone.
 """
 
 from __future__ import annotations
@@ -70,7 +71,8 @@ class Judgement:
     Attributes:
         level: Where it was measured: a load point, or an objective.
         decision: The decision.
-        recommended: Candidate to run, one without speculation unless that is shown to pay; None without a baseline.
+        recommended: Candidate to run, one without speculation unless that is shown to pay, and of those of its branch
+            that were confirmed, where any was; None without a baseline.
         detectable_effect: Smallest relative gain these launches could have shown (0.05 = 5 %); infinite without any.
         comparisons: All candidates, the ones that decide first, fastest first.
         words: The decision and its reason.
@@ -99,10 +101,11 @@ def judge(question: Question) -> Judgement:
     if not plain:
         words = f"{level}: undecided, {question.missing or 'no baseline was measured'}"
         return Judgement(level, "undecided", None, math.inf, (), words)
-    baseline = max(_deciding(plain, confirmed), key=mean_log)
+    baselines = {group[0].candidate_id: group for group in _deciding(plain, confirmed)}
+    baseline = max(baselines.values(), key=mean_log)
     without = _branch(plain, question)
     simplicity = {group[0].candidate_id: group[0].simplicity for group in groups.values()}
-    recommended = preferred(without, {name: simplicity[name] for name in without.names})
+    recommended = preferred(without, {name: simplicity[name] for name in baselines}, noise.dof)
     if not candidates:
         words = f"{level}: undecided, {question.missing or 'no speculative candidate was measured'}"
         return Judgement(level, "undecided", recommended, math.inf, (), words)
@@ -123,7 +126,7 @@ def judge(question: Question) -> Judgement:
     decision, top = _decision(asked), asked[0]
     if decision == "speculation":
         paying = {one.candidate_id: one for one in asked if _pays(one)}
-        recommended = preferred(_branch(candidates, question), {name: simplicity[name] for name in paying})
+        recommended = preferred(_branch(candidates, question), {name: simplicity[name] for name in paying}, noise.dof)
         top = paying[recommended]
     words = _words(question, decision, top)
     return Judgement(level, decision, recommended, top.detectable_effect, tuple(compared), words)

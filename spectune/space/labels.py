@@ -38,26 +38,6 @@ def label_of(values: Mapping[str, Value], leave_out: Collection[str] = ()) -> st
     return _SEPARATOR.join(parts)
 
 
-def label_beside(values: Mapping[str, Value], other: Mapping[str, Value], leave_out: Collection[str] = ()) -> str:
-    """Return how a candidate drafts, and of all else only what differs from another one.
-
-    `EAGLE3 strong 3,1,4 · graphs off · NCCL_PROTO=LL` beside `no speculation · graphs 1-8 · NCCL_PROTO=LL` is
-    `EAGLE3 strong 3,1,4 · graphs off`. What the other alone has is said to be absent.
-
-    Args:
-        values: Name → value of the candidate.
-        other: Those of the other.
-        leave_out: Names not worth showing.
-    """
-    alike = {name for name, value in values.items() if other.get(name) == value}
-    left = {name: value for name, value in values.items() if name not in {*alike, *leave_out}}
-    absent = [f"{name.removeprefix(ENV_PREFIX)} absent" for name, value in sorted(left.items())
-              if name.startswith(ENV_PREFIX) and value == UNSET]  # fmt: skip
-    if left.get(GRAPHS_OFF) is False and GRAPH_SIZES not in left:
-        absent.append("graphs on")
-    return _SEPARATOR.join([label_of(values, leave_out={*alike, *leave_out}), *absent])
-
-
 def drafter_name(path: str) -> str:
     """Return the last component of a draft model's path or reference, `strong` for `runtime:drafter-strong`."""
     last = re.split(r"[/:]", path.rstrip("/:"))[-1]

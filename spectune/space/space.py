@@ -14,7 +14,7 @@ from spectune.space.conditions import Condition
 from spectune.space.dialect import dump
 from spectune.space.engine_section import EngineSection
 from spectune.space.goals import Budget, Constraint, Objective, Targets
-from spectune.space.labels import label_beside, label_of
+from spectune.space.labels import label_of
 from spectune.space.names import ALGORITHM, NO_SPECULATION
 from spectune.space.parameters import Parameter
 from spectune.space.schema import SpaceFile
@@ -139,10 +139,6 @@ class SearchSpace:
     def label(self, candidate: Candidate) -> str:
         """Return a candidate's label without what every candidate of this space shares."""
         return label_of(candidate.values, leave_out=self._fixed)
-
-    def short_label(self, candidate: Candidate, beside: Candidate) -> str:
-        """Return a candidate's label without what it shares with another one, however it drafts."""
-        return label_beside(candidate.values, beside.values, leave_out=self._fixed)
 
     @cached_property
     def _fixed(self) -> frozenset[str]:

@@ -15,7 +15,8 @@ from spectune.analysis.verdict import Question, judge
 def launch(name, speed, steps=0, *, accept=1.0, tokens=None, width=0.002):
     interval = Estimate(speed, speed * (1 - width), speed * (1 + width))
     speculates = (tokens or steps + 1) > 1
-    return LaunchSpeed(name, interval, speculates, accept, (int(speculates), steps, tokens or steps + 1))
+    flags = int(name == "tuned")
+    return LaunchSpeed(name, interval, speculates, accept, (int(speculates), steps, tokens or steps + 1, flags))
 
 
 def decide(launches, confirmed=()):
@@ -114,6 +115,16 @@ def test_confirmed_candidates_decide_alone_and_those_that_were_dropped_do_not():
 def test_a_baseline_that_was_relaunched_is_not_beaten_by_a_lucky_one():
     launches = [launch("lucky base", 110)] + [launch("base", 100)] * 4 + [launch("eagle", 106, 3, accept=2.0)] * 4
     assert decide(launches, {"base", "eagle"}).comparisons[0].baseline_id == "base"
+
+
+def test_what_is_recommended_is_one_of_those_that_were_relaunched_in_either_branch():
+    plain = [launch("base", 100), *[launch("tuned", 100.5)] * 2]
+    slow, fast = [*[launch("five", 90, 5, accept=3.0)] * 2], [*[launch("five", 120, 5, accept=3.0)] * 2]
+    near = launch("three", 119.9, 3, accept=3.0)
+    assert decide([*plain, *slow]).recommended == "base"
+    assert decide([*plain, *slow], ("tuned", "five")).recommended == "tuned"
+    assert decide([*plain, *fast, near]).recommended == "three"
+    assert decide([*plain, *fast, near], ("tuned", "five")).recommended == "five"
 
 
 def test_nothing_to_compare_is_undecided_in_words():

@@ -94,7 +94,7 @@ def test_what_is_not_told_apart_is_named_in_the_answer() -> None:
     assert "told apart" not in found["sentence"] + " ".join(found["words"])
 
 
-def test_many_ties_are_named_by_what_they_have_of_their_own_and_all_of_them_in_the_account() -> None:
+def test_many_ties_are_named_in_full_and_all_of_them_in_the_account() -> None:
     at = speed_only()
     tied = [chain(2), chain(2, proto="LL"), chain(3, proto="LL"), chain(1), chain(1, proto="LL")]
     records = [record(0, baseline()), record(1, chain(3), 140.0, accept=2.0)]
@@ -106,7 +106,7 @@ def test_many_ties_are_named_by_what_they_have_of_their_own_and_all_of_them_in_t
     assert line.count("EAGLE3 strong") == 3
     assert line.endswith(" and 2 more")
     (account,) = [words for words in found["words"] if "not told apart" in words]
-    assert all(f"{at.short_label(one, chain(3))} (" in account for one in tied)
+    assert all(f"{at.label(one)} (" in account for one in tied)
 
 
 def test_a_clear_case_ends_early_and_says_so() -> None:

@@ -67,22 +67,6 @@ def test_a_label_leaves_out_what_is_fixed() -> None:
     assert SPACE.label(candidate) == "no speculation · graphs 1-2"
 
 
-def test_a_short_label_says_how_it_drafts_and_what_else_differs() -> None:
-    assert short({}) == "EAGLE3 1,1"
-    assert short({"cuda-graph-bs-decode": (1, 2, 4)}) == "EAGLE3 1,1 · graphs 1-4"
-    assert short({"env.NCCL_PROTO": "LL"}) == "EAGLE3 1,1 · NCCL_PROTO=LL"
-    assert short({}, {"env.NCCL_PROTO": "LL"}) == "EAGLE3 1,1 · NCCL_PROTO absent"
-    off = {"disable-decode-cuda-graph": True}
-    assert short(off, {"disable-decode-cuda-graph": False}) == "EAGLE3 1,1 · graphs off"
-    assert short({"disable-decode-cuda-graph": False}, off) == "EAGLE3 1,1 · graphs on"
-
-
-def short(mine: dict[str, object], theirs: dict[str, object] | None = None) -> str:
-    """Return the label of a chain beside the launch without speculation that has other settings."""
-    plain, chain = (next(branch.assignments()) for branch in SPACE.branches)
-    return SPACE.short_label(Candidate.of({**chain, **mine}), Candidate.of({**plain, **(theirs or {})}))
-
-
 @given(st.data())
 def test_every_assignment_is_forbidden_exactly_as_written(data: st.DataObject) -> None:
     branch = data.draw(st.sampled_from(SPACE.branches))

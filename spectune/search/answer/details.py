@@ -75,6 +75,8 @@ def _confirmed(best: Comparison, evidence: Evidence, space: SearchSpace) -> str:
     """Return what the figures of the comparison rest on."""
     if not is_confirmed(best.candidate_id, evidence.records):
         return "not confirmed: no launch was made after it was picked, and the best of many is partly luck"
+    if not is_confirmed(best.baseline_id, evidence.records):
+        return "not confirmed: no launch without speculation that counts was made after it was picked"
     seen = seen_in_search(best.candidate_id, evidence, space)
     of = "" if len(space.objectives) == 1 else " by the geometric mean"
     before = "" if seen is None else f"; the search had seen {seen:.2f} ×{of}"
@@ -94,7 +96,7 @@ def _where_it_pays(evidence: Evidence, space: SearchSpace) -> Iterator[str]:
         return
     told = []
     for best in paying(evidence):
-        name = space.short_label(who(best.candidate_id, evidence), who(closest.candidate_id, evidence))
+        name = label(best.candidate_id, evidence, space)
         doubt = "" if is_confirmed(best.candidate_id, evidence.records) else ", not confirmed"
         speedup = best.judged
         told.append(f"{best.level} ({name}: {speedup.est:.2f} ×, {speedup.lo:.2f}–{speedup.hi:.2f}{doubt})")
@@ -103,13 +105,11 @@ def _where_it_pays(evidence: Evidence, space: SearchSpace) -> Iterator[str]:
 
 
 def _ties(evidence: Evidence, space: SearchSpace, most: int = NAMED_TIES) -> Iterator[str]:
-    """Yield which candidates these launches cannot tell from the recommended one: what they have of their own."""
-    recommended = evidence.recommended
-    if recommended is None or not evidence.ties:
+    """Yield which candidates these launches cannot tell from the recommended one."""
+    if not evidence.ties:
         return
     told = [
-        f"{space.short_label(who(one.candidate_id, evidence), recommended)} ({_rests_on(one, evidence)})"
-        for one in evidence.ties[:most]
+        f"{label(one.candidate_id, evidence, space)} ({_rests_on(one, evidence)})" for one in evidence.ties[:most]
     ]
     more = len(evidence.ties) - len(told)
     rest = f" and {more} more" if more else ""

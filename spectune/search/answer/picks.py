@@ -133,5 +133,5 @@ def _fastest(evidence: Evidence, space: SearchSpace, speed: Speed, level: str) -
         return None
     noise = noise_of(evidence.line.launches, speed)
     branch = believed({name: Seen(None, known(group, noise)) for name, group in groups.items()})
-    chosen = preferred(branch, {name: group[0].simplicity for name, group in groups.items()})
+    chosen = preferred(branch, {name: group[0].simplicity for name, group in groups.items()}, noise.dof)
     return next(r for r in reversed(evidence.records) if r.candidate.candidate_id == chosen)

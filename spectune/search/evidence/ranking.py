@@ -32,8 +32,9 @@ def rivals(
     least: float = SMALL_CHANCE,
     margin: float = 0.0,
     among: Container[Candidate] | None = None,
+    of: Candidate | None = None,
 ) -> list[Candidate]:
-    """Return the best candidate of a branch and those that may well be better, the best first.
+    """Return the best candidate of a branch, or another one, and those that may well be better, the best first.
 
     Those that keep the constraints, unless none does.
 
@@ -45,6 +46,7 @@ def rivals(
         least: Chance to be faster than the best that makes a rival.
         margin: By how much faster, in ln speed.
         among: Who is asked about; None for all that were launched.
+        of: Whose rivals they are, instead of the best one's; passed over where it is not of the branch.
     """
     asked = by_candidate(
         record for record in line.every
@@ -54,11 +56,13 @@ def rivals(
     means = {candidate: _mean(candidate, group, space, believed) for candidate, group in kept.items()}
     ranked = sorted(means, key=lambda candidate: -means[candidate])
 
-    def chance(candidate: Candidate) -> float:
-        lead = means[candidate] - means[ranked[0]] - margin
-        return _chance(line, kept[candidate], kept[ranked[0]], lead)
+    champion = of if of is not None and of in kept else ranked[0]
 
-    return [candidate for candidate in ranked if candidate is ranked[0] or chance(candidate) >= least]
+    def chance(candidate: Candidate) -> float:
+        lead = means[candidate] - means[champion] - margin
+        return _chance(line, kept[candidate], kept[champion], lead)
+
+    return [candidate for candidate in ranked if candidate == champion or chance(candidate) >= least]
 
 
 def chance_to_lead(

@@ -28,7 +28,7 @@ class Tuned:
     """The best launch without speculation, where it has other settings than the table's launch.
 
     Attributes:
-        label: What it has of its own.
+        label: Its name.
         speed: Decode speed of one request, tok/s.
     """
 
@@ -130,7 +130,7 @@ def _at(
                 f"nothing was measured with {count(steps, 'step')} at {level.name}, so its best is not known"
             )
     branch = believed({str(steps): Seen(None, known(group, noise)) for steps, group in groups.items()})
-    best = int(preferred(branch, {str(steps): group[0].simplicity for steps, group in groups.items()}))
+    best = int(preferred(branch, {str(steps): group[0].simplicity for steps, group in groups.items()}, noise.dof))
     compared = {steps: compare(level.name, group, groups[best], noise) for steps, group in groups.items()}
     means = {steps: math.exp(mean_log(group)) for steps, group in groups.items()}
     ratios = {s: one.speedup if s != best else Estimate.exactly(1.0) for s, one in compared.items()}
@@ -145,7 +145,7 @@ def _tuned(level: Level, plain: Sequence[TrialRecord], evidence: Evidence, space
         return None
     launches = [record for record in evidence.records if record.candidate == best]
     found = speeds(launches, of_level(level.name), level.name, space, evidence.line.doubts)
-    return Tuned(space.short_label(best, own), math.exp(mean_log(found))) if found else None
+    return Tuned(space.label(best), math.exp(mean_log(found))) if found else None
 
 
 def _size(level: Level) -> int:

@@ -7,8 +7,8 @@ much from one as from the other; several places share the work (`sharing`).
 Two questions may be open: whether to speculate, and with which candidate of the branch. While the first is, the rounds
 are for it: where the search cannot tell which of two is the best of its branch, both are in the first round, and the
 better one over all its launches goes on. Where the launches of the search leave no doubt about it, the rounds are for
-the second: rivals of the branch that is ahead stay in them as long as they may be better, beside one of the other
-branch. Where no speculation keeps the constraints, there is nothing to confirm.
+the second, beside one of the other branch: what the study would recommend of the branch that is ahead, so that its
+answer is one that was launched again, and rivals as long as they may be faster by more than a tie. Where no speculation keeps the constraints, there is nothing to confirm.
 """
 
 from __future__ import annotations
@@ -133,10 +133,17 @@ def _contenders(
         behind = branches[not ahead][0]
         near = rivals(known, space, speculative=ahead, believed=believed, least=LEAST_CHANCE, margin=TIE_MARGIN)
         if all(chance_to_lead(known, space, one, behind, believed) > SETTLED for one in near):
-            near = near[: max(1, min(MOST_RIVALS, kept - 1))]
+            near = _with_chosen(near, max(1, min(MOST_RIVALS, kept - 1)), weigh(records, space).recommended, ahead)
             return ((behind, *near) if ahead else (*near, behind)), ahead
     most = max(1, min(MOST_CONTENDERS, kept // LAUNCHES_EACH))
     return tuple(itertools.chain(*(branch[:most] for branch in branches))), None
+
+
+def _with_chosen(near: list[Candidate], most: int, chosen: Candidate | None, ahead: bool) -> list[Candidate]:
+    """Return the first so many of a branch, the last of them what would be recommended, unless it is among them."""
+    if most < 2 or chosen is None or chosen.speculative is not ahead or chosen in near[:most]:
+        return near[:most]
+    return [*near[: most - 1], chosen]
 
 
 def _since_jump(records: Sequence[TrialRecord], space: SearchSpace) -> list[TrialRecord]:
@@ -154,14 +161,19 @@ def _since_jump(records: Sequence[TrialRecord], space: SearchSpace) -> list[Tria
 def _going_on(
     alive: tuple[Candidate, ...], ahead: bool | None, records: Sequence[TrialRecord], space: SearchSpace
 ) -> tuple[Candidate, ...]:
-    """Return who is in the next round: the best of each branch, and its rivals in the one that is ahead."""
+    """Return who is in the next round: the best of each branch; of one that is ahead what is recommended, and rivals."""
     line = timeline(records, space)
-    branches = [[one for one in alive if one.speculative is flag] for flag in (False, True)]
-    near: list[Candidate] = []
-    if ahead is not None:
-        near = rivals(line, space, speculative=ahead, least=LEAST_CHANCE, margin=TIE_MARGIN, among=alive)
-    best = [best_of(line, branch, space) for branch in branches]
-    return tuple(one for one in alive if one in best or one in near)
+
+    def stay(branch: bool) -> list[Candidate]:
+        if branch is not ahead:
+            return [best_of(line, (one for one in alive if one.speculative is branch), space)]
+        chosen = weigh(records, space).recommended
+        return rivals(
+            line, space, speculative=branch, least=LEAST_CHANCE, margin=TIE_MARGIN, among=alive, of=chosen
+        )  # fmt: skip
+
+    staying = [*stay(False), *stay(True)]
+    return tuple(one for one in alive if one in staying)
 
 
 def _are_pair(alive: Sequence[Candidate]) -> bool:
