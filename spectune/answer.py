@@ -164,14 +164,17 @@ def launch_origin(folder: StudyFolder, space: SearchSpace, summary: Summary) -> 
 def _tables(
     chosen: Sequence[TrialRecord], space: SearchSpace, records: Sequence[TrialRecord], origin: Origin
 ) -> dict[str, Any]:
-    """Return the table of adaptive speculation for the first of the launches that speculates, or why there is none."""
+    """Return the table of adaptive speculation for each of the launches that speculates, or why it has none."""
     if not chosen:
         return {}
-    candidate = next((record.candidate for record in chosen if record.candidate.speculative), None)
-    if candidate is None:
+    speculative = [record.candidate for record in chosen if record.candidate.speculative]
+    if not speculative:
         why = "none of the launches speculates; name one that does with --pick TRIAL"
         return {chosen[0].candidate.candidate_id: SpectuneError(why)}
-    try:
-        return {candidate.candidate_id: adaptive_table(candidate, weigh(records, space), space, origin.version)}
-    except SpectuneError as error:
-        return {candidate.candidate_id: error}
+    evidence, tables = weigh(records, space), dict[str, Any]()
+    for candidate in speculative:
+        try:
+            tables[candidate.candidate_id] = adaptive_table(candidate, evidence, space, origin.version)
+        except SpectuneError as error:
+            tables[candidate.candidate_id] = error
+    return tables

@@ -56,6 +56,16 @@ def test_what_no_relaunch_bears_out_says_so_in_its_files_and_beside_them(tmp_pat
                 assert (told in file.read_text()) is warned, file
 
 
+def test_every_launch_that_speculates_has_its_table_of_steps_or_the_reason_why_not(tmp_path: Path) -> None:
+    records = [*RECORDS, record(2, chain(2), 155.0, accept=2.2, ttft_ms=70.0), record(3, chain(2, proto="LL"), 150.0)]
+    folder = study(tmp_path, records)
+    summary = dict(deliver(folder, space(), records, None, report_file=tmp_path / "report.html").summary)
+    summary["pareto"] = [1, 2, 3]
+    found = {one.trial: one for one in export_answer(folder, space(), records, summary, formats=[Format.ADAPTIVE])}
+    assert [Format.ADAPTIVE in found[trial].files for trial in (1, 2, 3)] == [True, True, False]
+    assert "nothing without speculation was measured" in found[3].refused[Format.ADAPTIVE]
+
+
 def test_a_pick_that_no_relaunch_bears_out_says_so_and_how_to_check_it(tmp_path: Path) -> None:
     folder = study(tmp_path, RECORDS)
     answer = deliver(folder, space(), RECORDS, None, report_file=tmp_path / "report.html")
