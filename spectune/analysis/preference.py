@@ -4,10 +4,10 @@ What they were measured at is partly luck. So they are compared by what is expec
 drawn together as far as configurations of their branch are seen to differ less than launches do (`best_baseline`):
 where the noise is wide and they differ, that is the order in which they were measured. Within the tie margin of the
 best they are equal, and the simplest is run. A flag is more than a number of steps: who has nothing else to set it
-apart has to be shown to be faster for it, at 95 % and by as many launches as tell the noise, as everywhere (`comparison`).
+apart has to be shown to be faster for it, at 95 % by the t distribution of the launch noise, as in `comparison`.
 
-Whoever asks says who may be run. For an answer those are the ones that were launched again after they were picked, where
-there are any: what runs in production is what the verdict rests on.
+Whoever asks says who may be run. For an answer those are the ones that were launched again after they were picked,
+where there are any: what runs in production is what the verdict rests on.
 """
 
 from __future__ import annotations

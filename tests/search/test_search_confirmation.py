@@ -70,6 +70,17 @@ def test_where_it_is_clear_that_it_cannot_pay_the_best_without_is_looked_for() -
     assert (found.verdict.overall.decision, found.recommended) == ("no_speculation", baseline())  # LL is not shown
 
 
+def test_what_would_be_recommended_is_launched_again_too_though_another_seemed_faster() -> None:
+    speeds = {baseline(): 100.0, chain(4): 130.0, chain(3): 129.9, chain(2): 129.8, chain(1): 129.7}
+    records = [record(n, one, speed, accept=2.0) for n, (one, speed) in enumerate(speeds.items())]
+    found = weigh(records, speed_only())
+    assert found.recommended == chain(1)
+    contenders = confirmation(records, speed_only(), 8).contenders
+    assert contenders == (baseline(), chain(4), chain(3), chain(1))
+    assert confirmed(records, 8, speeds.__getitem__)[:4] == list(contenders)
+    assert weigh(records, speed_only()).recommended == chain(1)
+
+
 def test_rivals_that_fall_behind_leave_the_rounds_and_a_clear_case_then_ends() -> None:
     speeds = {baseline(): 100.0, chain(2): 150.0, chain(3): 150.0}
     records = [record(n, one, speed, accept=2.0) for n, (one, speed) in enumerate(speeds.items())]
@@ -90,7 +101,9 @@ def test_what_is_not_told_apart_is_named_in_the_answer() -> None:
         f"not told apart from the recommended launch, by their speed over its: "
         f"{speed_only().label(chain(2))} ({low:.2f}–{high:.2f})"
     )
-    assert found["details"][-1] == told
+    assert found["details"][-2] == told
+    assert found["details"][-1].startswith("simpler and not told apart from it, but launched in the search alone")
+    assert speed_only().label(chain(2)) in found["details"][-1]
     assert "told apart" not in found["sentence"] + " ".join(found["words"])
 
 
@@ -102,7 +115,7 @@ def test_many_ties_are_named_in_full_and_all_of_them_in_the_account() -> None:
     records += [record(7, baseline(), role=Role.CONFIRM), record(8, chain(3), 140.0, accept=2.0, role=Role.CONFIRM)]
     found = summarise(records, at, Stop("enough"), name="s", engine="e")
     assert found["recommended"]["candidate_id"] == chain(3).candidate_id
-    line = found["details"][-1]
+    line = found["details"][-2]
     assert line.count("EAGLE3 strong") == 3
     assert line.endswith(" and 2 more")
     (account,) = [words for words in found["words"] if "not told apart" in words]

@@ -10,7 +10,7 @@ from spectune.search.answer.objective_words import as_measured, goal
 from spectune.search.answer.sentence import is_confirmed, label, paying, seen_in_search, who
 from spectune.search.answer.steadiness import steadiness
 from spectune.search.evidence.outcome import Evidence
-from spectune.search.evidence.speeds import by_candidate
+from spectune.search.evidence.speeds import by_candidate, simplicity
 from spectune.search.storage.records import TrialRecord
 from spectune.search.storage.steps import Role
 from spectune.space import SearchSpace
@@ -31,7 +31,7 @@ def details(records: Sequence[TrialRecord], evidence: Evidence, space: SearchSpa
     told = [*_choice(evidence, space), *(() if best is not None else spoiled(records))]
     if best is not None:
         told += [*_in_full(best, evidence, space), *_alone(best, evidence, space), _confirmed(best, evidence, space)]
-    told += [*_where_it_pays(evidence, space), *_ties(evidence, space)]
+    told += [*_where_it_pays(evidence, space), *_ties(evidence, space), *_simpler(evidence, space)]
     return told
 
 
@@ -108,12 +108,28 @@ def _ties(evidence: Evidence, space: SearchSpace, most: int = NAMED_TIES) -> Ite
     """Yield which candidates these launches cannot tell from the recommended one."""
     if not evidence.ties:
         return
-    told = [
-        f"{label(one.candidate_id, evidence, space)} ({_rests_on(one, evidence)})" for one in evidence.ties[:most]
-    ]
+    told = [f"{label(one.candidate_id, evidence, space)} ({_rests_on(one, evidence)})" for one in evidence.ties[:most]]
     more = len(evidence.ties) - len(told)
     rest = f" and {more} more" if more else ""
     yield f"not told apart from the recommended launch, by their speed over its: {', '.join(told)}{rest}"
+
+
+def _simpler(evidence: Evidence, space: SearchSpace) -> Iterator[str]:
+    """Yield the simplest that may be as fast as what is recommended, and why it is not recommended."""
+    recommended = evidence.recommended
+    if recommended is None or not is_confirmed(recommended.candidate_id, evidence.records):
+        return
+    told = simplicity(recommended, space)
+    simpler = [
+        one for one in evidence.ties
+        if one.simplicity < told and not is_confirmed(one.candidate_id, evidence.records)
+    ]  # fmt: skip
+    if simpler:
+        one = min(simpler, key=lambda tie: tie.simplicity)
+        yield (
+            f"simpler and not told apart from it, but launched in the search alone, so not recommended: "
+            f"{label(one.candidate_id, evidence, space)} ({_rests_on(one, evidence)})"
+        )
 
 
 def _rests_on(tie: Comparison, evidence: Evidence) -> str:

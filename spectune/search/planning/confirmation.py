@@ -8,7 +8,8 @@ Two questions may be open: whether to speculate, and with which candidate of the
 are for it: where the search cannot tell which of two is the best of its branch, both are in the first round, and the
 better one over all its launches goes on. Where the launches of the search leave no doubt about it, the rounds are for
 the second, beside one of the other branch: what the study would recommend of the branch that is ahead, so that its
-answer is one that was launched again, and rivals as long as they may be faster by more than a tie. Where no speculation keeps the constraints, there is nothing to confirm.
+answer is one that was launched again, and rivals as long as they may be faster than that by more than a tie. Where no
+speculation keeps the constraints, there is nothing to confirm.
 """
 
 from __future__ import annotations
@@ -161,16 +162,14 @@ def _since_jump(records: Sequence[TrialRecord], space: SearchSpace) -> list[Tria
 def _going_on(
     alive: tuple[Candidate, ...], ahead: bool | None, records: Sequence[TrialRecord], space: SearchSpace
 ) -> tuple[Candidate, ...]:
-    """Return who is in the next round: the best of each branch; of one that is ahead what is recommended, and rivals."""
+    """Return who goes on: the best of each branch, or of one that is ahead the recommended one and its rivals."""
     line = timeline(records, space)
 
     def stay(branch: bool) -> list[Candidate]:
         if branch is not ahead:
             return [best_of(line, (one for one in alive if one.speculative is branch), space)]
         chosen = weigh(records, space).recommended
-        return rivals(
-            line, space, speculative=branch, least=LEAST_CHANCE, margin=TIE_MARGIN, among=alive, of=chosen
-        )  # fmt: skip
+        return rivals(line, space, speculative=branch, least=LEAST_CHANCE, margin=TIE_MARGIN, among=alive, of=chosen)
 
     staying = [*stay(False), *stay(True)]
     return tuple(one for one in alive if one in staying)
