@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from spectune.search.guided.factors import inverse
 from spectune.search.guided.landscape import Landscape
 
 Integers = npt.NDArray[np.int64]
@@ -26,7 +27,7 @@ def believing(beliefs: Landscape, numbers: Integers) -> Landscape:
     codes = beliefs.chart.codes_at(numbers)
     cross = process.covariance(codes, process.codes) + process.weights[-2] * features @ process.features.T
     own = process.posterior(codes, features) + process.noise**2 * np.eye(len(numbers))
-    gain, block = process.inverse @ cross.T, np.linalg.inv(own)
+    gain, block = process.inverse @ cross.T, inverse(own, 0.0)
     grown = replace(
         process,
         codes=np.vstack([process.codes, codes]),

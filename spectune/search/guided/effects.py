@@ -41,6 +41,7 @@ LEAST_INFLATION = 1.5  # of the deviations: beliefs are narrower than truth wher
 NO_DIFFERENCE = 0.02  # an interval within this much of nothing is none
 NEVER_SEEN = 0.15  # standard deviation of the log effect of what no launch has varied
 TREE_LAW = 0.5  # part of what trees are expected to add for their shape that may be wrong whatever was launched
+LARGEST = math.log(1000.0)  # of log effects: no value changes a figure by a larger factor
 Z95 = 1.96
 
 
@@ -185,8 +186,8 @@ def _answered(
     if unknown:
         log, deviation = 0.0, NEVER_SEEN
     sign = 1.0 if objective.direction == "maximize" else -1.0
-    edges = sorted(math.expm1(sign * log + z * deviation) for z in (-Z95, Z95))
-    change = Estimate(math.expm1(sign * log), edges[0], edges[1])
+    lo, est, hi = (_relative(sign * log + z * deviation) for z in (-Z95, 0.0, Z95))
+    change = Estimate(est, lo, hi)
     launched = {item.candidate for item in measured}
     shown = any(launched.issuperset(pair) for pair in question.pairs)
     return Effect(
@@ -195,6 +196,10 @@ def _answered(
         "nothing" if unknown else "launches" if shown else "prediction",
         unknown or _words(change) + ("" if shown else ", predicted"),
     )  # fmt: skip
+
+
+def _relative(log: float) -> float:
+    return math.expm1(min(max(log, -LARGEST), LARGEST))
 
 
 def _unknown(question: Question, measured: Sequence[Evidence]) -> str:

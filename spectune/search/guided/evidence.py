@@ -18,6 +18,7 @@ from spectune.space import Candidate, SearchSpace
 from spectune.space.names import ENV_PREFIX
 
 LEAST_VERIFIES = 1.0
+SMALLEST, LARGEST = 1e-6, 1e9  # of any figure in its unit: no machine gives less or more
 LEAST_CLASSES = 2  # of prompts, for them to be told apart
 
 
@@ -162,14 +163,19 @@ def _targets(record: TrialRecord, space: SearchSpace) -> tuple[float, ...] | Non
     if values is None or min(values) <= 0.0:
         return None
     signs = [1.0 if objective.direction == "maximize" else -1.0 for objective in space.objectives]
-    logs = [sign * math.log(value) for sign, value in zip(signs, values, strict=True)]
+    logs = [sign * math.log(_possible(value)) for sign, value in zip(signs, values, strict=True)]
     for constraint in space.constraints:
         level = record.level(constraint.level)
         bounded = figure(level, constraint.metric) if level is not None else 0.0
         if bounded <= 0.0:
             return None
-        logs.append(math.log(bounded))
+        logs.append(math.log(_possible(bounded)))
     return tuple(logs)
+
+
+def _possible(value: float) -> float:
+    """Return a figure as far as a machine can give it: what is beyond says no more, and drowns all others."""
+    return min(max(value, SMALLEST), LARGEST)
 
 
 def _levels(record: TrialRecord, space: SearchSpace) -> tuple[LevelEvidence, ...]:
@@ -186,7 +192,7 @@ def _levels(record: TrialRecord, space: SearchSpace) -> tuple[LevelEvidence, ...
                 level=level.level,
                 concurrency=concurrency[level.level],
                 context_tokens=level.prompt_tokens + level.output_tokens / 2.0,
-                cycle_ms=level.cycle_ms.est,
+                cycle_ms=_possible(level.cycle_ms.est),
                 accept_length=length,
                 survival=tuple(level.per_position),
                 verifies=verifies,

@@ -12,6 +12,7 @@ from scipy.special import ndtr
 
 from spectune.search.guided.chart import Chart
 from spectune.search.guided.evidence import Evidence
+from spectune.search.guided.factors import root
 from spectune.search.guided.feasibility import fits, suspicion
 from spectune.search.guided.kernel import Components, Spreads
 from spectune.search.guided.physics import Physics, Target, Works
@@ -73,8 +74,8 @@ class Landscape:
         """Draw scores of some candidates together, shape (count, candidates), deviations inflated by a factor."""
         features = self.features[self.chart.settings_at(numbers)]
         covariance = self.residual.posterior(self.chart.codes_at(numbers), features)
-        root = np.linalg.cholesky(covariance + JITTER * np.eye(len(covariance)))
-        found: Floats = self.score[numbers] + inflation * rng.standard_normal((count, len(numbers))) @ root.T
+        spread = root(covariance, JITTER)
+        found: Floats = self.score[numbers] + inflation * rng.standard_normal((count, len(numbers))) @ spread.T
         return found
 
     @cached_property

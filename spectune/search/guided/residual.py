@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spectune.search.guided.encoding import Codes
+from spectune.search.guided.factors import inverse
 from spectune.search.guided.kernel import Components, Spreads
 from spectune.search.guided.scale import scaled
 
@@ -75,8 +76,8 @@ class Residual:
         stack = np.concatenate([components.stack(codes[some], features[some]), np.diag(noise[some])[None]])
         weights = _fitted(stack.reshape(len(stack), -1), components.priors(spreads), targets[some], learned=learned)
         kernel = components.covariance(weights, codes, codes) + weights[-2] * features @ features.T
-        inverse = _inverse(kernel + weights[-1] * np.diag(noise))
-        return cls(components, codes, features, weights, inverse @ targets, inverse, targets)
+        inverted = inverse(kernel + weights[-1] * np.diag(noise), JITTER)
+        return cls(components, codes, features, weights, inverted @ targets, inverted, targets)
 
     @property
     def prior_variance(self) -> float:
@@ -183,16 +184,12 @@ def _fitted(flat: Floats, usual: Floats, targets: Floats, *, learned: bool) -> F
     priors = scaled(flat, usual, targets) if learned else usual
     weights = priors.copy()
     for _ in range(ROUNDS):
-        inverse = _inverse((weights @ flat).reshape(count, count))
-        alpha = inverse @ targets
+        inverted = inverse((weights @ flat).reshape(count, count), JITTER)
+        alpha = inverted @ targets
         explained = alpha @ alpha.T / targets.shape[1]
-        gains, costs = flat @ explained.ravel(), flat @ inverse.ravel()
+        gains, costs = flat @ explained.ravel(), flat @ inverted.ravel()
         # Inverse-gamma prior with mode near the prior variance, its log term replaced by the tangent.
         top = weights**2 * gains + CERTAINTY * priors
         weights = np.sqrt(top / (np.maximum(costs, 0.0) + CERTAINTY / weights))
         weights[-2] = 1.0  # the features say themselves how wrong they may be
     return weights
-
-
-def _inverse(kernel: Floats) -> Floats:
-    return np.asarray(np.linalg.inv(kernel + JITTER * np.eye(len(kernel))), np.float64)

@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from spectune.search.guided.factors import root
+
 Floats = npt.NDArray[np.float64]
 
 SCALES = 2.0 ** np.arange(1.0, -7.0, -1.0)  # of the usual standard deviations; each as likely as the others beforehand
@@ -26,8 +28,8 @@ def scaled(flat: Floats, priors: Floats, targets: Floats) -> Floats:
     """
     count = len(targets)
     effects, rest = priors[1:-2] @ flat[1:-2], priors[[0, -2, -1]] @ flat[[0, -2, -1]]
-    kernels = (rest + np.square(SCALES)[:, None] * effects).reshape(-1, count, count) + JITTER * np.eye(count)
-    roots = np.linalg.cholesky(kernels)
+    kernels = (rest + np.square(SCALES)[:, None] * effects).reshape(-1, count, count)
+    roots = root(kernels, JITTER)
     whitened = np.linalg.solve(roots, np.broadcast_to(targets, (len(roots), *targets.shape)))
     misfits = np.square(whitened).sum(axis=1).mean(axis=1)
     logs = -0.5 * misfits - np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
