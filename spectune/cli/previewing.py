@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, takewhile
+from itertools import islice
 from typing import Any
 
 from spectune.bench.prompt_summary import WorkloadSummary
@@ -21,7 +21,7 @@ from spectune.engines.sglang.arguments import to_argv
 from spectune.engines.sglang.rules import BY_NAME
 from spectune.printable import printable
 from spectune.search import Proposer, lend, open_prompts, summary
-from spectune.search.guided.enumeration import Census, census, legal_candidates, nothing_to_compare
+from spectune.search.guided.enumeration import Census, census, nothing_to_compare
 from spectune.search.planning.prospect import Prospect, prospect
 from spectune.search.proposing.warm_start import WarmStart
 from spectune.space import Candidate, SearchSpace
@@ -119,7 +119,7 @@ def look_ahead(asked: Asked) -> Preview:
     doubts = drafter_notes(space, engine)
     with busy("counting the legal candidates"):
         counted = census(space, engine)
-        plain = sum(1 for _ in takewhile(lambda candidate: not candidate.speculative, legal_candidates(space, engine)))
+        plain = census(space, engine, [branch for branch in space.branches if not branch.speculative]).candidates
     lent = None if asked.lender is None else lend(asked.lender, space, engine)
     proposer = Proposer(space, engine, sampler=asked.sampler, warm_start=lent)
     first = list(dict.fromkeys(_first(proposer)))

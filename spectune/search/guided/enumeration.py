@@ -125,9 +125,14 @@ class _Split:
 def legal_candidates(space: SearchSpace, engine: Engine) -> Iterator[Candidate]:
     """Yield every candidate that may be launched once, lazily; those without speculation first."""
     for branch in space.branches:
-        split = _Split.of(branch, engine)
-        for group in split.groups(engine)[1]:
-            yield from (c for c in _members(group, split) if not space.forbid or space.forbidden(c) is None)
+        yield from _legal(space, engine, branch)
+
+
+def legal_baselines(space: SearchSpace, engine: Engine) -> Iterator[Candidate]:
+    """Yield those without speculation, lazily, in the order of the file."""
+    for branch in space.branches:
+        if not branch.speculative:
+            yield from _legal(space, engine, branch)
 
 
 def parts(branch: Branch, engine: Engine) -> Iterator[tuple[list[Items], list[Items], list[Items]]]:
@@ -143,13 +148,13 @@ def nothing_to_compare(space: SearchSpace, engine: Engine) -> str | None:
 
     Spaces without speculation are searched for the best settings; where one offers it, some of it has to be legal.
     """
-    candidates = legal_candidates(space, engine)
     if space.algorithms:
-        if any(candidate.speculative for candidate in candidates):
+        offered = (branch for branch in space.branches if branch.speculative)
+        if any(True for branch in offered for _ in _legal(space, engine, branch)):
             return None
         lead = "no candidate with speculation is legal"
     else:
-        if len(list(itertools.islice(candidates, 2))) > 1:
+        if len(list(itertools.islice(legal_candidates(space, engine), 2))) > 1:
             return None
         lead = "there is one legal candidate at most"
     counted = census(space, engine)
@@ -159,12 +164,12 @@ def nothing_to_compare(space: SearchSpace, engine: Engine) -> str | None:
     return f"{space.path}: {lead}, so there is nothing to compare{because}"
 
 
-def census(space: SearchSpace, engine: Engine) -> Census:
-    """Count what is folded together, excluded and forbidden, by rule."""
+def census(space: SearchSpace, engine: Engine, branches: Sequence[Branch] | None = None) -> Census:
+    """Count what is folded together, excluded and forbidden, by rule; in some branches, or all."""
     raw = candidates = 0
     folded, excluded, forbidden = Counter[str](), Counter[str](), Counter[str]()
     reasons: dict[str, str] = {}
-    for branch in space.branches:
+    for branch in space.branches if branches is None else branches:
         split = _Split.of(branch, engine)
         illegal_drafts, groups = split.groups(engine)
         environments = _count(split.free)
@@ -179,6 +184,12 @@ def census(space: SearchSpace, engine: Engine) -> Census:
             candidates += len(group.drafts.different) * len(group.rests.different) * environments - taken.total()
         raw += branch.size
     return Census(raw, candidates, folded, excluded, forbidden, reasons)
+
+
+def _legal(space: SearchSpace, engine: Engine, branch: Branch) -> Iterator[Candidate]:
+    split = _Split.of(branch, engine)
+    for group in split.groups(engine)[1]:
+        yield from (c for c in _members(group, split) if not space.forbid or space.forbidden(c) is None)
 
 
 def _members(group: _Group, split: _Split) -> Iterator[Candidate]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from spectune.engines.parts import Illegal
 from spectune.engines.protocol import Engine
 from spectune.errors import SpectuneError
-from spectune.search.guided.enumeration import legal_candidates
+from spectune.search.guided.enumeration import legal_baselines, legal_candidates
 from spectune.search.guided.evidence import Evidence, evidence_of
 from spectune.search.proposing.exclusions import Exclusion, excluded, learned
 from spectune.search.proposing.first_launches import opening_assignments
@@ -73,7 +72,6 @@ class Proposer:
         check_sampler(sampler, learns=warm_start is not None)
         self.sampler, self.warm_start = sampler, warm_start
         self._space, self._engine, self._seed = space, engine, seed
-        self._baselines: Sequence[Candidate] | None = None
         self._latest: tuple[Sequence[TrialRecord], Sequence[Evidence]] = (), ()
 
     def baseline(self) -> Candidate:
@@ -82,19 +80,17 @@ class Proposer:
         Raises:
             SpectuneError: When every candidate without speculation is illegal or forbidden.
         """
-        if not self.baselines():
+        if self._baseline is None:
             plain = next(branch for branch in self._space.branches if not branch.speculative)
             first = self._engine.canonical(next(plain.assignments()))
             why = f"; the first of them: {first.reason}" if isinstance(first, Illegal) else ""
             raise SpectuneError(
                 f"{self._space.path}: the space has no legal candidate without speculation to compare with{why}"
             )
-        return self.baselines()[0]
+        return self._baseline
 
     def baselines(self) -> Sequence[Candidate]:
         """Return every legal candidate without speculation, in the order of the file."""
-        if self._baselines is None:
-            self._baselines = list(itertools.takewhile(lambda candidate: not candidate.speculative, self.all()))
         return self._baselines
 
     def legal(self, assignment: dict[str, Any]) -> Candidate | None:
@@ -212,6 +208,14 @@ class Proposer:
         if self.sampler in {"random", "grid", "qmc"} or launches <= STARTUP_LAUNCHES:
             return f"drawn by the sampler {self.sampler} to learn the space"
         return f"most promising by the sampler {self.sampler}"
+
+    @cached_property
+    def _baseline(self) -> Candidate | None:
+        return next(legal_baselines(self._space, self._engine), None)  # listing all takes long in a large space
+
+    @cached_property
+    def _baselines(self) -> Sequence[Candidate]:
+        return list(legal_baselines(self._space, self._engine))
 
     @cached_property
     def _guide(self) -> Guide:
