@@ -12,7 +12,8 @@ from search_samples import SPACE, engine, space
 from spectune.engines.parts import Illegal
 from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.engines.sglang.interpreter import Interpreter
-from spectune.search.guided.enumeration import Census, census, legal_candidates, nothing_to_compare
+from spectune.search.guided.enumeration import Census, census, legal_baselines, legal_candidates, nothing_to_compare
+from spectune.search.proposing.proposals import Proposer
 from spectune.space import Candidate, SearchSpace
 
 HEAD = "schema: 1\nname: x\nengine: {python: python3, gpus: 1, args: {model-path: m}}\nsearch:\n"
@@ -97,6 +98,10 @@ def test_it_is_what_visiting_every_assignment_finds(drawn: SearchSpace) -> None:
     assert counted.excluded == excluded
     assert counted.forbidden.total() == len(candidates) - len(allowed)
     assert counted.merged >= 0
+    plain = [candidate for candidate in listed if not candidate.speculative]
+    assert list(legal_baselines(drawn, cuda_engine())) == plain
+    without = [branch for branch in drawn.branches if not branch.speculative]
+    assert census(drawn, cuda_engine(), without).candidates == len(plain)
 
 
 @settings(deadline=None, max_examples=30)
@@ -135,6 +140,17 @@ def test_the_sample_counted() -> None:
 def test_where_rules_couple_everything_nothing_is_factorised(name: str) -> None:
     names = [name, "speculative-num-steps", "page-size"]
     assert cuda_engine().draft_names(names) == set(names)
+
+
+def test_the_first_of_millions_is_found_without_the_others() -> None:
+    variables = "".join(f"  env.V{n}: [unset, a, b]\n" for n in range(14))
+    chain = "".join(line(name, [0]) for name in list(PARAMETERS)[1:4]) + line("speculative-num-draft-tokens", [0])
+    large, rules = space(HEAD + line("speculative-algorithm", [0, 1]) + chain + variables + TAIL), engine()
+    assert nothing_to_compare(large, rules) is None
+    first = Proposer(large, rules, sampler="random").baseline()
+    assert not first.speculative
+    assert {first.values[f"env.V{n}"] for n in range(14)} == {"unset"}
+    assert census(large, rules).candidates == 2 * 3**14
 
 
 def test_a_space_in_which_nothing_can_be_compared_says_why() -> None:
