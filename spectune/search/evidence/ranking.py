@@ -36,7 +36,7 @@ def rivals(
 ) -> list[Candidate]:
     """Return the best candidate of a branch, or another one, and those that may well be better, the best first.
 
-    Those that keep the constraints, unless none does.
+    None before a launch of the branch. Those that keep the constraints, unless none does.
 
     Args:
         line: The launches.
@@ -55,7 +55,8 @@ def rivals(
     kept = {candidate: group for candidate, group in asked.items() if keeps_bounds(group, space)} or asked
     means = {candidate: _mean(candidate, group, space, believed) for candidate, group in kept.items()}
     ranked = sorted(means, key=lambda candidate: -means[candidate])
-
+    if not ranked:
+        return []
     champion = of if of is not None and of in kept else ranked[0]
 
     def chance(candidate: Candidate) -> float:

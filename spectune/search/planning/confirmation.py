@@ -134,15 +134,17 @@ def _contenders(
         behind = branches[not ahead][0]
         near = rivals(known, space, speculative=ahead, believed=believed, least=LEAST_CHANCE, margin=TIE_MARGIN)
         if all(chance_to_lead(known, space, one, behind, believed) > SETTLED for one in near):
-            near = _with_chosen(near, max(1, min(MOST_RIVALS, kept - 1)), weigh(records, space).recommended, ahead)
+            ties = rivals(known, space, speculative=ahead, believed=believed, least=LEAST_CHANCE, margin=-TIE_MARGIN)
+            chosen = weigh(records, space).recommended  # an earlier confirmation's may be far behind by now
+            near = _with_chosen(near, max(1, min(MOST_RIVALS, kept - 1)), chosen if chosen in ties else None)
             return ((behind, *near) if ahead else (*near, behind)), ahead
     most = max(1, min(MOST_CONTENDERS, kept // LAUNCHES_EACH))
     return tuple(itertools.chain(*(branch[:most] for branch in branches))), None
 
 
-def _with_chosen(near: list[Candidate], most: int, chosen: Candidate | None, ahead: bool) -> list[Candidate]:
+def _with_chosen(near: list[Candidate], most: int, chosen: Candidate | None) -> list[Candidate]:
     """Return the first so many of a branch, the last of them what would be recommended, unless it is among them."""
-    if most < 2 or chosen is None or chosen.speculative is not ahead or chosen in near[:most]:
+    if most < 2 or chosen is None or chosen in near[:most]:
         return near[:most]
     return [*near[: most - 1], chosen]
 
