@@ -53,7 +53,7 @@ def parse_points(words: Sequence[str]) -> list[DrafterPoint]:
 
 
 def _point(text: str) -> DrafterPoint:
-    samples, length = text.split(":")
+    samples, length = text.encode("ascii").split(b":")
     point = DrafterPoint(int(samples), float(length))
     if not 1 <= point.samples <= MOST_SAMPLES or not 1.0 <= point.accept_length <= LONGEST:
         raise ValueError(text)

@@ -1,4 +1,4 @@
-"""Numbers as options take them: what is wrong with one is said with the value and the rule."""
+"""Numbers as options take them, in ASCII: what is wrong with one is said with the value and the rule."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def whole(least: int | None = None, most: int | None = None) -> Callable[[str], 
 
     def read(text: str) -> int:
         try:
-            value = int(text)
+            value = int(text.encode("ascii"))
         except ValueError:
             value = None
         if value is None or (least is not None and value < least) or (most is not None and value > most):
@@ -31,6 +31,6 @@ def whole(least: int | None = None, most: int | None = None) -> Callable[[str], 
 def number(text: str) -> float:
     """Read a number of an option; whether it can be one of its kind is another's to say."""
     try:
-        return float(text)
+        return float(text.encode("ascii"))
     except ValueError:
         raise typer.BadParameter(f"it must be a number, such as 82 or 30.5, but got {text!r}") from None

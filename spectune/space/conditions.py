@@ -20,8 +20,8 @@ _ORDER: dict[str, Callable[[float, float], bool]] = {
 }
 _WRITTEN = re.compile(r"\s*(<=|>=|!=|<|>)\s*(.*?)\s*", re.DOTALL)
 _OPERATOR_LIKE = re.compile(r"\s*[<>=!~]")
-_INTEGER = re.compile(r"[-+]?\d+")
-_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+_INTEGER = re.compile(r"[-+]?\d+", re.ASCII)
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, PlainSerializer
 
 _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0}
 _NUMBER = r"(\d+(?:\.\d+)?)"
-_DURATION = re.compile(rf"(?:{_NUMBER}h)?\s*(?:{_NUMBER}m)?\s*(?:{_NUMBER}s)?")
+_DURATION = re.compile(rf"(?:{_NUMBER}h)?\s*(?:{_NUMBER}m)?\s*(?:{_NUMBER}s)?", re.ASCII)
 
 
 def parse_duration(raw: object) -> float:

@@ -221,6 +221,8 @@ def test_wrong_usage(arguments: tuple[str, ...], tmp_path: Path) -> None:
     [
         (("search", "quickstart", "--trials", "0"), "'--trials': it must be a whole number of at least 1, but got '0'"),
         (("search", "quickstart", "--trials", "2.5"), "it must be a whole number of at least 1, but got '2.5'"),
+        (("search", "quickstart", "--trials", "１２"), "it must be a whole number of at least 1, but got '１２'"),
+        (("breakeven", "--baseline", "٨٢"), "it must be a number, such as 82 or 30.5, but got '٨٢'"),
         (("simulate", "--port", "70000"), "it must be a whole number from 1 to 65535, but got '70000'"),
         (("breakeven", "--steps", "many"), "it must be a whole number, but got 'many'"),
         (("breakeven", "--baseline", "82tok"), "it must be a number, such as 82 or 30.5, but got '82tok'"),

@@ -144,6 +144,7 @@ def test_measuring_prints_how_far_off_the_prediction_is(folder: Path, tmp_path: 
         (["planned", "--drafter-points", "1:2", "--tokens-per-sample", "0"], "must be from 1 to 10,000,000, but got 0"),
         (["planned", "--drafter-points", "1000:1.9", "--tokens-per-sample", "9"], "two different numbers of samples"),
         (["planned", "--drafter-points", "many", "--tokens-per-sample", "9"], "but got 'many'"),
+        (["planned", "--drafter-points", "１0:2.5", "--tokens-per-sample", "9"], "but got '１0:2.5'"),
         (["planned", "--drafter-points", "10:0.5,1e3:2", "--tokens-per-sample", "9"], "but got '1e3:2'"),
         (["planned", "--drafter-points", "0:2 5:nan", "--tokens-per-sample", "9"], "but got '5:nan'"),
     ],

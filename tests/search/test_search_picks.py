@@ -51,6 +51,12 @@ def test_balanced_is_the_recommendation():
     assert found.record.candidate == weigh(RECORDS, space(TWO)).recommended
 
 
+@pytest.mark.parametrize("asked", ["０", "٢", "²", "-1", "+2", "2_0", "9" * 5000])
+def test_only_ascii_digits_are_a_number(asked):
+    with pytest.raises(SpectuneError, match="a pick is latency, throughput, balanced or the number of a launch"):
+        pick(asked)
+
+
 def test_a_number_says_which_launches_its_figures_are_of():
     assert pick("6") == Pick("trial-6", RECORDS[6], "picked by its number, 6", confirmed=True)
     assert pick("02").name == "trial-2"

@@ -101,6 +101,7 @@ def test_a_condition_survives_being_written(raw: dict[str, object]) -> None:
         ({"a": "~5"}, "no operator known here"),
         ({"a": ">"}, "nothing behind"),
         ({"a": ">many"}, "not a number"),
+        ({"a": ">５"}, "not a number"),
         ({"a": "<true"}, "not a number"),
         ({"a": None}, "null"),
         ({"a": []}, "never matches"),

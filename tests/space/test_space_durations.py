@@ -16,7 +16,7 @@ def test_durations(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [20, 1.5, True, None, "", "  ", "20", "m", "20 minutes", "-5s", "0s", "5m1h", "1d", [1]]
+    "bad", [20, 1.5, True, None, "", "  ", "20", "m", "20 minutes", "-5s", "0s", "5m1h", "1d", "２0m", [1]]
 )
 def test_what_is_no_duration(bad: object) -> None:
     with pytest.raises(ValueError, match="duration"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,6 +19,8 @@ from spectune.search.evidence.speeds import Speed, by_candidate, of_level, of_th
 from spectune.search.storage.records import Status, TrialRecord
 from spectune.search.storage.values import keeps_bounds
 from spectune.space import SearchSpace
+
+_TRIAL = re.compile(r"[0-9]{1,18}")
 
 
 class Need(StrEnum):
@@ -51,7 +54,7 @@ def check_pick(asked: str) -> None:
     Raises:
         SpectuneError: It is neither a need nor a number.
     """
-    if not asked.isdecimal() and asked not in list(Need):
+    if _TRIAL.fullmatch(asked) is None and asked not in list(Need):
         raise SpectuneError(f"a pick is {', '.join(Need)} or the number of a launch, but got {asked!r}")
 
 
@@ -71,7 +74,7 @@ def picked(asked: str, records: Sequence[TrialRecord], evidence: Evidence, space
         SpectuneError: There is no such launch, or it did not run as asked for.
     """
     check_pick(asked)
-    if asked.isdecimal():
+    if _TRIAL.fullmatch(asked):
         record = _numbered(int(asked), records)
         why = f"picked by its number, {record.trial}{_counted(record, evidence)}"
         return Pick(f"trial-{record.trial}", record, why, _confirmed(record, evidence))
