@@ -8,6 +8,7 @@ import itertools
 import json
 import math
 import random
+import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +22,7 @@ from spectune.analysis.level_notes import too_short
 from spectune.errors import SpectuneError
 from spectune.search.answer.summary import Summary, summarise
 from spectune.search.evidence.outcome import weigh
-from spectune.search.planning.budget import kept_for_confirmation
+from spectune.search.planning.budget import kept_for_confirmation, used_up
 from spectune.search.planning.plan import Stop, next_step
 from spectune.search.planning.prospect import prospect
 from spectune.search.planning.undecided import command_of, missing_pairs
@@ -132,6 +133,36 @@ def test_a_question_that_noise_drowns_is_not_gone_on_with() -> None:
 def test_what_is_decided_has_nothing_to_decide() -> None:
     records = launched([], at(24), slightly_faster(0.5))
     assert told(records, at(24))["to_decide"] is None
+
+
+@pytest.mark.parametrize(("limit", "gpus"), [("hours", 1), ("gpu_hours", 2)])
+@pytest.mark.parametrize("trials", [None, 24])
+def test_a_limit_of_time_is_raised_where_it_stands(limit: str, gpus: int, trials: int | None) -> None:
+    records = left_open()
+    space = at(trials, **{limit: 0.01})
+    space = space.with_engine(space.engine.model_copy(update={"gpus": gpus}))
+    assert used_up(records, space, []) is not None
+    words = told(records, space)["to_decide"]["words"]
+    raised = re.search(rf": raise budget.{limit} to ([\d.]+) in the space's file, then (spectune .+)", words)
+    assert raised is not None, words
+    wanted = int(raised[2].rpartition(" --trials ")[2])
+    longer = space.with_budget(space.budget.model_copy(update={limit: float(raised[1]), "trials": wanted}))
+    more = launched(records, longer, OPEN)
+    assert len(more) == wanted, "its advice makes all the launches it says"
+
+
+def test_a_limit_of_time_that_is_high_enough_is_not_spoken_of() -> None:
+    assert "raise" not in told(left_open(), at(24, hours=100.0))["to_decide"]["words"]
+
+
+def test_a_branch_that_time_left_out_asks_for_time() -> None:
+    records = [record(0, baseline())]
+    for space, words in (
+        (at(None, hours=0.001), ": raise budget.hours in the space's file"),
+        (at(1, hours=0.001), ": raise budget.hours in the space's file, then spectune search small.yaml --trials N"),
+        (at(1, hours=9.0), ": spectune search small.yaml --trials N"),
+    ):
+        assert told(records, space)["details"][-1].endswith(f"launches with speculation, too{words}")
 
 
 def test_without_any_pair_the_budget_is_one_that_keeps_enough_for_them() -> None:

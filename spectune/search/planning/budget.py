@@ -16,6 +16,7 @@ UNLIMITED_CONFIRMATIONS = 10  # launches at most, where only time is limited
 LEAST_CONFIRMATIONS = 4  # one pair says little more than none
 SMALLEST_CONFIRMED_BUDGET = 8  # launches; with fewer, a pair would cost more search than it is worth
 HOUR_S = 3600.0
+SPARE = 1.1  # more time than is expected to be needed, since no two launches take the same
 
 
 def most_launches(space: SearchSpace) -> float:
@@ -61,6 +62,22 @@ def used_up(records: Sequence[TrialRecord], space: SearchSpace, running: Sequenc
     return None
 
 
+def raised_times(records: Sequence[TrialRecord], space: SearchSpace, more: int) -> dict[str, str]:
+    """Return the limits of time that are too low for so many more launches: name in a space → what would do.
+
+    Args:
+        records: All launches, at least one.
+        space: Their search space.
+        more: Further launches, at the pace of those so far, which all places make together.
+    """
+    needed = {}
+    for time in _times(records, space):
+        to_come_s = pace_s(records) * math.ceil(more / (len(_places(records)) if time.each else 1))
+        if time.spent + to_come_s > time.limit:
+            needed[time.name] = f"{float(f'{SPARE * (time.spent + to_come_s) / time.unit_s:.2g}'):g}"
+    return needed
+
+
 def kept_for_confirmation(space: SearchSpace) -> int:
     """Return how many launches are kept for confirmation: a quarter, at least two pairs of candidate and baseline."""
     return UNLIMITED_CONFIRMATIONS if space.budget.trials is None else kept_of(space.budget.trials)
@@ -92,12 +109,16 @@ class _Time:
     """A limit of time in seconds, and what is spent of it.
 
     Attributes:
+        name: Of the limit in a space.
+        unit_s: Seconds of one of what it is given in.
         limit: Seconds.
         spent: Seconds.
         each: Whether every place has it for itself.
         words: The limit.
     """
 
+    name: str
+    unit_s: float
     limit: float
     spent: float
     each: bool
@@ -113,12 +134,12 @@ def _times(records: Sequence[TrialRecord], space: SearchSpace, running: Sequence
     limits = []
     if budget.hours is not None:
         longest = max((spent_s([r for r in records if r.place == place]) for place in _places(records)), default=0.0)
-        limits.append(_Time(budget.hours * HOUR_S, longest, True, f"{budget.hours:g} h"))
+        limits.append(_Time("budget.hours", HOUR_S, budget.hours * HOUR_S, longest, True, f"{budget.hours:g} h"))
     if budget.gpu_hours is not None and gpus:
         hours, spent = budget.gpu_hours / gpus, spent_s(records)
         spent += pace_s(records) * len(running) if records else 0.0
         words = f"{budget.gpu_hours:g} GPU-hours ({hours:.2g} h on {count(gpus, 'GPU')})"
-        limits.append(_Time(hours * HOUR_S, spent, False, words))
+        limits.append(_Time("budget.gpu_hours", HOUR_S / gpus, hours * HOUR_S, spent, False, words))
     return limits
 
 

@@ -128,9 +128,10 @@ def prospect(records: Sequence[TrialRecord], space: SearchSpace, proposer: Propo
     """
     known = as_now(records, timeline(records, space))
     pace = pace_s(records) if records else _guessed_launch_s(space)
-    by_time = left_s(records, space) / pace
-    most = min(most_launches(space), len(records) + max(0.0, by_time))
-    launches = int(min(most, len(records) + _to_come(records, known, space, proposer)))
+    by_time = len(records) + max(0.0, left_s(records, space) / pace)
+    most = min(most_launches(space), by_time) if records else most_launches(space)
+    # The first launch is always made, however little time it is given.
+    launches = int(min(most, max(1.0, by_time), len(records) + _to_come(records, known, space, proposer)))
     confirmed = weigh(records, space).chance if any(record.role is Role.CONFIRM for record in records) else None
     hours = (spent_s(records) + (launches - len(records)) * pace) / HOUR_S
     return Prospect(

@@ -22,7 +22,7 @@ from spectune.analysis.pairs import LIKELY, MOST_PAIRS, pairs_to_decide
 from spectune.bench.level import ENOUGH_REQUESTS
 from spectune.counts import count
 from spectune.search.evidence.outcome import Evidence, weigh
-from spectune.search.planning.budget import HOUR_S, kept_for_confirmation, kept_of, pace_s
+from spectune.search.planning.budget import HOUR_S, kept_for_confirmation, kept_of, most_launches, pace_s, raised_times
 from spectune.search.planning.confirmation import Confirmation
 from spectune.search.storage.folder import StudyFolder
 from spectune.search.storage.records import Status, TrialRecord
@@ -75,7 +75,7 @@ class Remedy:
 
     Attributes:
         pairs: More pairs of launches; None where it takes too many.
-        trials: The budget they need, in launches of the whole study; None likewise.
+        trials: The launches of the whole study with them; None likewise.
         hours: What they take at the pace of the study; None likewise.
         words: All that in a sentence.
     """
@@ -113,7 +113,8 @@ def remedy(records: Sequence[TrialRecord], evidence: Evidence, space: SearchSpac
     time = f"{hours:.1f} hours" if hours >= 1.0 else f"{max(1.0, 60.0 * hours):.0f} min"
     more = f"about {count(missing, 'more pair')} ({2 * missing} launches, about {time})"
     first = f"{short}; otherwise " if short else ""
-    told = f"{seen}; {first}{more} would decide it with a chance of {LIKELY:.0%}: {command} --trials {trials}"
+    way = _larger(records, space, trials, command)
+    told = f"{seen}; {first}{more} would decide it with a chance of {LIKELY:.0%}: {way}"
     return Remedy(missing, trials, hours, told)
 
 
@@ -130,7 +131,7 @@ def unmeasured(records: Sequence[TrialRecord], evidence: Evidence, space: Search
     if len(measured) != 1 or not space.algorithms or any(record.status is not Status.OK for record in records):
         return None
     told = "without" if measured == {True} else "with"
-    return f"a larger budget has launches {told} speculation, too: {command} --trials N"
+    return f"a larger budget has launches {told} speculation, too: {_larger(records, space, None, command)}"
 
 
 def _too_short(evidence: Evidence, space: SearchSpace) -> str | None:
@@ -162,6 +163,23 @@ def _budget(records: Sequence[TrialRecord], pairs: int) -> int:
     """Return the launches a study needs in all to have so many more pairs: where none was made, as many as are kept."""
     begun = any(record.role is Role.CONFIRM for record in records)
     return next(n for n in itertools.count(len(records) + 2 * pairs) if begun or kept_of(n) >= 2 * pairs)
+
+
+def _larger(records: Sequence[TrialRecord], space: SearchSpace, trials: int | None, command: str) -> str:
+    """Return what gives a study a larger budget: no option raises a limit of time, which stands in the space's file.
+
+    Args:
+        records: All launches of the study, at least one.
+        space: Their search space.
+        trials: The launches it is to have in all; None where nobody knows how many.
+        command: What makes it go on.
+    """
+    raised = raised_times(records, space, 1 if trials is None else trials - len(records))
+    limits = [name if trials is None else f"{name} to {hours}" for name, hours in raised.items()]
+    ways = [f"raise {' and '.join(limits)} in the space's file"] if limits else []
+    if trials is not None or not limits or len(records) >= most_launches(space):
+        ways.append(f"{command} --trials {trials or 'N'}")
+    return ", then ".join(ways)
 
 
 def command_of(space: SearchSpace, name: str, shared: str | None = None) -> str:

@@ -65,6 +65,14 @@ def test_time_bounds_the_launches(budget: dict[str, float]) -> None:
     assert found.launches <= found.most
 
 
+@pytest.mark.parametrize(("trials", "words"), [(None, "about 1 launch"), (30, "about 1 launch done (30 at most)")])
+def test_the_first_launch_is_made_however_little_time_there_is(trials: int | None, words: str) -> None:
+    at = space()
+    found = expected([], at.with_budget(at.budget.model_copy(update={"trials": trials, "hours": 0.01})))
+    assert (found.launches, found.most) == (1, trials), "how many the time allows is not known yet"
+    assert left_words(progress([], found), 0.0).startswith(f"0 of {words}")
+
+
 def test_progress_is_one_line_with_the_time_left() -> None:
     cost = Prospect(launches=18, most=40, hours=3.4, gpu_hours=27.2, pays=0.93, rests_on="")
     at = Progress(done=7, planned=18, spent_s=4800.0, left_s=6600.0, expected=cost)
