@@ -60,6 +60,14 @@ def test_a_clear_loss_recommends_the_baseline() -> None:
     ]
 
 
+def test_a_gain_by_several_objectives_is_told_for_all_together_once() -> None:
+    found = summary([record(0, baseline()), record(1, chain(3), 160.0, accept=2.4, ttft_ms=90.0)])
+    assert found["verdict"] == "speculation"
+    ratio, low, high = found["speedup"]["judged"]
+    together = [line for line in [found["sentence"], *found["details"]] if f"{ratio:.2f} ×" in line]
+    assert together == [f"all together: {ratio:.2f} × by the geometric mean ({low:.2f}–{high:.2f})"]
+
+
 def test_a_load_at_which_it_pays_is_told_beside_a_verdict_against_it() -> None:
     faster_alone = record(1, chain(3), 130.0, accept=2.4, ttft_ms=300.0)
     found = summary([record(0, baseline()), faster_alone])

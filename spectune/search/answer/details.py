@@ -30,7 +30,7 @@ def details(records: Sequence[TrialRecord], evidence: Evidence, space: SearchSpa
     best = evidence.verdict.overall.best
     told = [*_choice(evidence, space), *(() if best is not None else spoiled(records))]
     if best is not None:
-        told += [*_in_full(best, evidence, space), *_alone(best, evidence, space), _confirmed(best, evidence, space)]
+        told += [*_in_full(best, evidence, space), *_others(best, evidence, space), _confirmed(best, evidence, space)]
     told += [*_where_it_pays(evidence, space), *_ties(evidence, space), *_simpler(evidence, space)]
     return told
 
@@ -63,9 +63,13 @@ def _in_full(best: Comparison, evidence: Evidence, space: SearchSpace) -> Iterat
         yield f"in full: {mine}; the best launch without: {theirs}"
 
 
-def _alone(best: Comparison, evidence: Evidence, space: SearchSpace) -> Iterator[str]:
-    """Yield the ratio of each objective, where the sentence has that of all together."""
-    if evidence.verdict.overall.decision == "speculation" or len(space.objectives) == 1:
+def _others(best: Comparison, evidence: Evidence, space: SearchSpace) -> Iterator[str]:
+    """Yield of several objectives what the sentence lacks: the ratio of each, or of all together where it has each."""
+    if len(space.objectives) == 1:
+        return
+    if evidence.verdict.overall.decision == "speculation":
+        spread = f" ({best.judged.lo:.2f}–{best.judged.hi:.2f})" if best.long_enough else ""
+        yield f"all together: {best.judged.est:.2f} × by the geometric mean{spread}"
         return
     parts = [c for part in evidence.verdict.parts for c in part.comparisons if c.candidate_id == best.candidate_id]
     yield f"each alone: {' and '.join(f'{as_measured(c).est:.2f} × the {goal(c.level)}' for c in parts)}"
