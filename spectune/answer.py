@@ -46,12 +46,14 @@ class Answer:
         exported: Launch files, the recommended one first.
         report: The HTML report.
         outdated: Files of earlier picks that would be of another candidate now.
+        kept: Why the study's folder was left as it is, its launch files not renewed; None where they were.
     """
 
     summary: Summary
     exported: Sequence[ExportedFiles]
     report: Path
     outdated: Sequence[Path]
+    kept: str | None = None
 
     @property
     def recommended_file(self) -> Path | None:
@@ -79,11 +81,20 @@ def deliver(
     stop: Stop | None,
     *,
     report_file: Path | None = None,
+    archived: bool = False,
 ) -> Answer:
     """Write `summary.json`, the launch files and the report of a study.
 
+    Args:
+        folder: The study.
+        space: Its search space.
+        records: Its launches.
+        stop: Why it ended; None when it has not.
+        report_file: Where the report goes.
+        archived: Whether its folder may be one that cannot be written to.
+
     Raises:
-        SpectuneError: When a file cannot be read or written.
+        SpectuneError: When a file cannot be read or written; the report is written even so.
     """
     environment = folder.environment()
     summary = summarise(
@@ -91,11 +102,19 @@ def deliver(
         name=folder.name, engine=str(environment.get("engine", "an unknown engine")), warm_start=WarmStart.of(folder),
         shared=shared_study(folder.root),
     )  # fmt: skip
-    files.write_json(folder.summary_file, summary)
+    exported: Sequence[ExportedFiles] = ()
+    failed: SpectuneError | None = None
+    try:
+        files.write_json(folder.summary_file, summary)
+        exported = export_answer(folder, space, records, summary)
+    except SpectuneError as error:
+        failed = error
     path = report_file or REPORTS / f"{folder.name}.html"
     report = write_report(summary, records, environment, space, path)
-    exported = export_answer(folder, space, records, summary)
-    return Answer(summary, exported, report, outdated_picks(folder, space, records))
+    if failed is not None and not archived:
+        raise failed
+    kept = None if failed is None else str(failed)
+    return Answer(summary, exported, report, outdated_picks(folder, space, records), kept)
 
 
 def export_answer(

@@ -1,4 +1,4 @@
-"""Somebody else's text, made safe for a terminal."""
+"""Somebody else's text, made safe for a terminal or a page."""
 
 from __future__ import annotations
 
@@ -25,6 +25,11 @@ def one_line(text: str, limit: int | None = None) -> str:
         limit: Characters at most; the rest is cut with an ellipsis.
     """
     return printable(" ".join(text.split()), limit)
+
+
+def printable_lines(text: str) -> str:
+    """Return `text` likewise safe, with its line ends and tabs as they are."""
+    return text if text.isprintable() else "".join(c if c in "\n\t" else printable(c) for c in text)
 
 
 def printable_json(value: Any) -> Any:

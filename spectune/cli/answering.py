@@ -7,15 +7,22 @@ from pathlib import Path
 from spectune.answer import deliver, remembered_stop
 from spectune.cli.answer_table import print_answer
 from spectune.cli.exit_codes import ExitCode
+from spectune.cli.terminal import PROGRESS
 from spectune.errors import SpectuneError
 from spectune.search import StudyFolder, TrialRecord
 from spectune.space import SearchSpace
 
 
 def show_report(study: str, *, output: Path | None, as_json: bool) -> int:
-    """Write the report of a study and print its answer; returns the exit code."""
+    """Write the report of a study and print its answer; returns the exit code.
+
+    A study that may only be read has a report, too; its launch files are not renewed then.
+    """
     folder, space, records = open_study_records(study)
-    answer = deliver(folder, space, records, remembered_stop(folder), report_file=output)
+    answer = deliver(folder, space, records, remembered_stop(folder), report_file=output, archived=True)
+    if answer.kept is not None:
+        note = f"note: the launch files of study {folder.name} were not renewed: {answer.kept}"
+        PROGRESS.print(note, markup=False, soft_wrap=True)
     print_answer(answer, as_json=as_json)
     return ExitCode.DONE
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from spectune import __version__
 from spectune.export.header import warning_of
 from spectune.files import write_whole
+from spectune.printable import printable_lines
 from spectune.report.material import Material
 from spectune.report.sections import decision, sections
 from spectune.search.storage.records import TrialRecord
@@ -62,6 +63,7 @@ def render_report(material: Material, *, written: str) -> str:
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(lambda name: _file("templates", name)),
         autoescape=True,
+        finalize=_shown,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -87,8 +89,13 @@ def prose(text: str) -> Markup:
     import markupsafe  # noqa: PLC0415 (comes with jinja2)
 
     code = markupsafe.Markup("<code>{}</code>")
-    parts = _CODE.split(text)  # every other one was in backticks
+    parts = _CODE.split(printable_lines(text))  # every other one was in backticks
     return markupsafe.Markup().join(code.format(part) if index % 2 else part for index, part in enumerate(parts))
+
+
+def _shown(value: Any) -> Any:
+    """Return what a template shows with nothing in it that could turn the text around it; HTML is left as it is."""
+    return printable_lines(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
 def _file(folder: str, name: str) -> str:

@@ -21,7 +21,7 @@ from spectune.search.storage.records import Seconds, Status, TrialRecord
 from spectune.search.storage.steps import Role
 from spectune.search.storage.worker_variables import Reached
 
-HOSTILE = "</script><script>alert(1)</script> \"'\n<img src=x onerror=alert(2)> <!-- {{ 7*7 }} &amp; \u2028 `$(id)`"
+HOSTILE = "</script><script>alert(1)</script> \"'\n<img src=x onerror=alert(2)> <!-- {{ 7*7 }} &amp; \u2028 \u202e\u200f\x1b `$(id)`"
 EFFECT = {
     "parameter": "page-size", "value": 16, "against": 1, "together": {}, "instead": "16 instead of 1",
     "objective": "decode_speed", "level": "c1", "effect": [-0.03, -0.05, -0.01], "basis": "launches",
@@ -371,6 +371,8 @@ def test_hostile_text_is_text_everywhere(tmp_path):
     assert "img" not in page.tags
     assert not any(name.startswith("on") for _, name, _ in page.attributes)
     assert "{{ 7*7 }}" in page.text
+    assert not {letter for letter in path.read_text() if letter not in "\n\t" and not letter.isprintable()}
+    assert r"\u202e\u200f\x1b" in page.text
 
 
 def test_commands_in_sentences_are_set_as_code(tmp_path):
