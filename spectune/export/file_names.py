@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
+from spectune.search.storage.studies import STUDIES
 from spectune.space import Candidate
 
 LONGEST = 80
@@ -21,6 +24,16 @@ def candidate_names(candidates: Sequence[Candidate]) -> list[str]:
         name if taken[name] == 1 else f"{name}-{candidate.candidate_id[:ID_DIGITS]}"
         for name, candidate in zip(names, candidates, strict=True)
     ]
+
+
+def lasting_name(path: Path) -> Path:
+    """Return what an exported file is called in what is kept of it, however the folder of its study was named.
+
+    From the folder that holds `studies` on, where the study is in one; else in full.
+    """
+    whole = Path(os.path.realpath(path))
+    study = Path(*whole.parts[-4:])  # studies/NAME/export/FILE
+    return study if study.parts[0] == STUDIES.name else whole
 
 
 def _name(candidate: Candidate) -> str:

@@ -11,7 +11,7 @@ from spectune.export.adaptive import adaptive_file, table_doubts
 from spectune.export.compose import compose_file
 from spectune.export.config_file import config_file
 from spectune.export.earlier import remove_outdated
-from spectune.export.file_names import candidate_names
+from spectune.export.file_names import candidate_names, lasting_name
 from spectune.export.formats import DEFAULT_FORMATS, Format
 from spectune.export.header import Origin
 from spectune.export.launch import Launch
@@ -112,18 +112,19 @@ def _write(
     if Format.ADAPTIVE in chosen and not isinstance(table, SpectuneError):
         chosen.append(Format.SHELL)  # the table is passed to it
     paths = {form: folder / f"launch-{name}.{form.ending}" for form in Format}
-    origin = origin.with_check(paths[Format.SHELL] if Format.SHELL in chosen else None)
+    script = paths[Format.SHELL] if Format.SHELL in chosen else None
+    kept = origin.with_check(script and lasting_name(script))
     texts: dict[Format, str] = {}
     refused: dict[Format, str] = {}
     for form in dict.fromkeys(chosen):
         try:
-            texts[form] = _text(form, record, launch, origin, paths, table)
+            texts[form] = _text(form, record, launch, kept, paths, table)
         except SpectuneError as error:
             refused[form] = str(error)
     for form, text in texts.items():
         write_whole(paths[form], text, executable=form is Format.SHELL)
     files = {form: paths[form] for form in texts}
-    notes = origin.notes_on(record.candidate) if files else []
+    notes = origin.with_check(script).notes_on(record.candidate) if files else []
     if Format.ADAPTIVE in files and not isinstance(table, SpectuneError):
         notes += table_doubts(table or ())
     return ExportedFiles(record.trial, record.candidate.candidate_id, name, files, refused, notes)

@@ -21,7 +21,10 @@ from spectune.search.storage.records import Seconds, Status, TrialRecord
 from spectune.search.storage.steps import Role
 from spectune.search.storage.worker_variables import Reached
 
-HOSTILE = "</script><script>alert(1)</script> \"'\n<img src=x onerror=alert(2)> <!-- {{ 7*7 }} &amp; \u2028 \u202e\u200f\x1b `$(id)`"
+TURNS = "\u202e\u200f\x1b"
+HOSTILE = (
+    TURNS + "</script><script>alert(1)</script> \"'\n<img src=x onerror=alert(2)> <!-- {{ 7*7 }} &amp; \u2028 `$(id)`"
+)
 EFFECT = {
     "parameter": "page-size", "value": 16, "against": 1, "together": {}, "instead": "16 instead of 1",
     "objective": "decode_speed", "level": "c1", "effect": [-0.03, -0.05, -0.01], "basis": "launches",

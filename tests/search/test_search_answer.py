@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from spectune.answer import deliver, export_answer, remembered_stop
 from spectune.cli.app import app
+from spectune.errors import SpectuneError
 from spectune.export import Format
 from spectune.search import Stop, StudyFolder, TrialRecord, open_study
 from spectune.search.answer.sentence import UNCONFIRMED
@@ -53,7 +54,39 @@ def test_what_no_relaunch_bears_out_says_so_in_its_files_and_beside_them(tmp_pat
             assert (told in one.notes) is warned
             assert set(one.files) >= set(formats[:2])
             for file in one.files.values():
-                assert (told in file.read_text()) is warned, file
+                kept = told.replace(str(script), f"studies/small/export/{script.name}")
+                assert (kept in file.read_text()) is warned, file
+
+
+def test_files_do_not_depend_on_how_the_folder_was_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = study(tmp_path, RECORDS)
+    monkeypatch.chdir(tmp_path)
+    found = []
+    for name in ("small", "./studies/small", str(folder.root), "studies/../studies/small/"):
+        assert CliRunner().invoke(app, ["report", name]).exit_code == 0
+        found.append({file.name: file.read_text() for file in folder.exports.iterdir()})
+    assert found == found[:1] * 4
+    moved = tmp_path / "archive/small"
+    moved.parent.mkdir()
+    folder.root.rename(moved)
+    assert CliRunner().invoke(app, ["report", "archive/small"]).exit_code == 0
+    assert any(f"spectune check {moved}/export/" in file.read_text() for file in (moved / "export").iterdir())
+
+
+def test_a_study_that_may_only_be_read_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here a file keeps everybody from its folder of launch files, also who may write to anything."""
+    folder = study(tmp_path, RECORDS)
+    folder.exports.write_text("no folder")
+    monkeypatch.chdir(tmp_path)
+    for words in ([], ["--json"], ["-o", "mine.html"]):
+        done = CliRunner().invoke(app, ["report", "small", *words])
+        assert done.exit_code == 0, done.output
+        assert done.stderr.count("note: the launch files of study small were not renewed: ") == 1
+        assert "not renewed" not in done.stdout
+    assert (tmp_path / "reports/small.html").read_text()
+    assert (tmp_path / "mine.html").is_file()
+    with pytest.raises(SpectuneError, match="no folder"):
+        deliver(folder, space(), RECORDS, None)
 
 
 def test_every_launch_that_speculates_has_its_table_of_steps_or_the_reason_why_not(tmp_path: Path) -> None:
