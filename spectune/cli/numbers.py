@@ -1,4 +1,7 @@
-"""Numbers as options take them, in ASCII: what is wrong with one is said with the value and the rule."""
+"""Numbers as options take them, in ASCII: what is wrong with one is said with the value and the rule.
+
+An option's default comes here, too, as the number it is.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Callable
 import typer
 
 
-def whole(least: int | None = None, most: int | None = None) -> Callable[[str], int]:
+def whole(least: int | None = None, most: int | None = None) -> Callable[[str | int], int]:
     """Return what reads a whole number of an option.
 
     Args:
@@ -16,9 +19,9 @@ def whole(least: int | None = None, most: int | None = None) -> Callable[[str], 
     """
     bounds = "" if least is None else f" of at least {least}" if most is None else f" from {least} to {most}"
 
-    def read(text: str) -> int:
+    def read(text: str | int) -> int:
         try:
-            value = int(text.encode("ascii"))
+            value = int(str(text).encode("ascii"))
         except ValueError:
             value = None
         if value is None or (least is not None and value < least) or (most is not None and value > most):
@@ -28,9 +31,9 @@ def whole(least: int | None = None, most: int | None = None) -> Callable[[str], 
     return read
 
 
-def number(text: str) -> float:
+def number(text: str | float) -> float:
     """Read a number of an option; whether it can be one of its kind is another's to say."""
     try:
-        return float(text.encode("ascii"))
+        return float(str(text).encode("ascii"))
     except ValueError:
         raise typer.BadParameter(f"it must be a number, such as 82 or 30.5, but got {text!r}") from None
