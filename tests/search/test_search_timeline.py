@@ -80,6 +80,18 @@ def test_only_what_came_after_a_jump_is_compared() -> None:
     assert {r.trial for r in weigh(records, speed_only()).records} == {6, 7, 8, 9}
 
 
+def test_nothing_is_recommended_where_all_baselines_were_launched_before_the_jump() -> None:
+    records = [one for one in study([1.0] * 6 + [0.8] * 6, noise=0.002) if one.trial < 6 or one.candidate.speculative]
+    assert timeline(records, speed_only()).jumps
+    evidence = weigh(records, speed_only())
+    assert evidence.recommended is None
+    assert evidence.no_answer is not None
+    assert evidence.no_answer.startswith("since the machine changed nothing without speculation was launched")
+    summary = summarise(records, speed_only(), Stop("the budget is used up"), name="s", engine="SGLang")
+    assert summary["recommended"] is None
+    assert evidence.no_answer in " ".join([summary["sentence"], *summary["words"]])
+
+
 def test_a_jump_is_told_with_what_the_fingerprint_says_of_it() -> None:
     records = study([1.0] * 6 + [0.8] * 4, noise=0.002)
     old = Difference("gpus.a.link", 16, 8, True)

@@ -69,7 +69,9 @@ class Evidence:
     @property
     def no_answer(self) -> str | None:
         """Why nothing can be recommended, in a clause; None where something is."""
-        return None if self.recommended is not None else self.unkept or "nothing was measured that could be compared"
+        if self.recommended is not None:
+            return None
+        return self.unkept or _nothing_without(self.line) or "nothing was measured that could be compared"
 
     @property
     def chance(self) -> float | None:
@@ -110,7 +112,7 @@ def weigh(records: Sequence[TrialRecord], space: SearchSpace) -> Evidence:
         judge(asked(level, usable, of_level(level), level, noise_of(line.launches, of_level(level))))
         for level in space.workload.level_names
     ]
-    recommended = _recommended(kept, overall, space)
+    recommended = _recommended(kept, overall, line, space)
     open_ = overall.comparisons if overall.decision in ("tie", "undecided") else ()
     apart = replace(question, noise=noise_of(line.launches, together(space), searched=True))
     return Evidence(
@@ -132,11 +134,27 @@ def unbiased(records: Sequence[TrialRecord]) -> list[TrialRecord]:
     return [r for r in records if r.role is Role.CONFIRM or r.candidate not in confirmed]
 
 
-def _recommended(kept: Sequence[TrialRecord], overall: Judgement, space: SearchSpace) -> Candidate | None:
-    """Return what the verdict recommends; without a baseline that keeps the constraints, the best that does."""
+def _recommended(
+    kept: Sequence[TrialRecord], overall: Judgement, line: Timeline, space: SearchSpace
+) -> Candidate | None:
+    """Return what the verdict recommends; without a baseline that keeps the constraints, the best that does.
+
+    None where the baselines were all launched before a jump: what speculation gives since then compares with nothing.
+    """
     groups = by_candidate(kept)
     found = next((candidate for candidate in groups if candidate.candidate_id == overall.recommended), None)
+    if found is None and _nothing_without(line) is not None:
+        return None
     return found or max(groups, key=lambda candidate: _score(groups[candidate], space), default=None)
+
+
+def _nothing_without(line: Timeline) -> str | None:
+    """Say that all launches without speculation were made before a jump of the machine; None where they were not."""
+    before, since = ([r for r in some if not r.candidate.speculative] for some in (line.every, line.launches))
+    told = (
+        "since the machine changed nothing without speculation was launched, so what was launched compares with nothing"
+    )
+    return told if before and not since else None
 
 
 def _pareto(records: Sequence[TrialRecord], space: SearchSpace) -> list[TrialRecord]:
