@@ -205,7 +205,7 @@ def test_a_launch_that_still_holds(copied: Path) -> None:
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["outcome"] == "holds"
-    assert told["words"].startswith("still holds: no difference shown (one of ")
+    assert told["words"].startswith("still holds: no difference shown; ")
     ids = [entry["candidate_id"] for entry in told["launches"]]
     assert len(ids) == 4
     assert ids[0] == ids[3] != ids[1] == ids[2]
