@@ -13,7 +13,8 @@ import numpy as np
 from spectune.analysis.estimate import Estimate
 from spectune.analysis.measurement import LevelMeasurement
 from spectune.engines.protocol import Engine, LaunchCommand
-from spectune.search.guided.enumeration import Items, legal_candidates
+from spectune.search.guided.choices import Items
+from spectune.search.guided.enumeration import legal_candidates
 from spectune.search.storage.records import Seconds, Status, TrialRecord
 from spectune.search.storage.steps import Step
 from spectune.serving import Failure, FailureClass

@@ -153,6 +153,18 @@ def test_the_first_of_millions_is_found_without_the_others() -> None:
     assert census(large, rules).candidates == 2 * 3**14
 
 
+def test_what_the_file_forbids_is_counted_without_visiting_it() -> None:
+    variables = "".join(f"  env.V{n}: [unset, a, b]\n" for n in range(13))
+    forbid = "forbid:\n  - {env.V0: a, env.V1: [a, b]}\n  - {speculative-algorithm: NGRAM, env.V1: unset}\n"
+    large = space(HEAD + line("speculative-algorithm", [0, 4]) + variables + forbid + TAIL)
+    counted, alike = census(large, engine()), 3**11
+    first, second = large.forbid
+    assert counted.forbidden == {str(first): 2 * 2 * alike, str(second): 3 * alike}
+    assert counted.candidates == (2 * 9 - 4 - 3) * alike
+    (without, _) = large.branches
+    assert census(large, engine(), [without]).candidates == 7 * alike
+
+
 def test_a_space_in_which_nothing_can_be_compared_says_why() -> None:
     assert nothing_to_compare(space(), engine()) is None
     forbidden = space(SPACE.replace("forbid:\n", "forbid:\n  - {speculative-algorithm: EAGLE3}\n"))

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spectune.engines.protocol import Engine
+from spectune.search.guided.choices import Choices
 from spectune.search.guided.encoding import Axis, Codes, encode
-from spectune.search.guided.enumeration import Items
 from spectune.search.guided.physics import Works
 from spectune.search.guided.setting import RELEVANT, Setting
 from spectune.search.guided.table import Block, CandidateTable
@@ -70,8 +70,8 @@ class Chart:
         settings: dict[Setting, int] = {}
         blocks = tuple(
             BlockChart(
-                encode(draft, map(dict, block.drafts)),
-                encode(side, map(dict, block.sides)),
+                _codes(draft, block.drafts),
+                _codes(side, block.sides),
                 _settings(block, fixed, settings),
             )
             for block in table.blocks
@@ -134,19 +134,21 @@ class Chart:
         return np.concatenate([by_setting[block.settings].ravel() for block in self.blocks])
 
 
+def _codes(axes: Sequence[Axis], choices: Choices) -> Codes:
+    """Return the codes of every choice, shape (choices, axes)."""
+    found = np.empty((len(choices), len(axes)), np.int64)
+    for column, axis in enumerate(axes):
+        found[:, column] = choices.each(axis.name, axis.code)
+    return found
+
+
 def _settings(block: Block, fixed: Mapping[str, Any], known: dict[Setting, int]) -> Integers:
     """Return the setting of each pair, entering new ones; parts that agree in what matters are looked at once."""
-    drafts, draft_of = _relevant(block.drafts)
-    sides, side_of = _relevant(block.sides)
+    drafts, draft_of = block.drafts.restricted(RELEVANT)
+    sides, side_of = block.sides.restricted(RELEVANT)
     found = np.empty((len(drafts), len(sides)), np.int64)
     for row, draft in enumerate(drafts):
         for column, side in enumerate(sides):
             setting = Setting.of({**fixed, **dict(draft), **dict(side)})
             found[row, column] = known.setdefault(setting, len(known))
     return found[np.ix_(draft_of, side_of)]
-
-
-def _relevant(parts: Sequence[Items]) -> tuple[list[Items], Integers]:
-    different: dict[Items, int] = {}
-    at = [different.setdefault(tuple(item for item in items if item[0] in RELEVANT), len(different)) for items in parts]
-    return list(different), np.array(at, np.int64)

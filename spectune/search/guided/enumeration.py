@@ -9,14 +9,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from spectune.engines.parts import Part
 from spectune.engines.protocol import Engine
-from spectune.space import Branch, Candidate, Parameter, SearchSpace, Value
+from spectune.search.guided.choices import Choices, Items, first_matching
+from spectune.space import Branch, Candidate, Parameter, SearchSpace
 
 MOST_CAUSES = 3
 """Rules and conditions that are named where nothing is legal."""
-
-Items = tuple[tuple[str, Value], ...]
 
 
 @dataclass(frozen=True)
@@ -110,10 +111,10 @@ class _Split:
                 drafts.setdefault(part.key, _Parts()).add(part)
         return illegal, [_Group(parts, self._rests(engine, key)) for key, parts in drafts.items()]
 
-    def environments(self) -> Iterator[Items]:
-        """Yield every choice of variables."""
-        for values in itertools.product(*(parameter.values for parameter in self.free)):
-            yield tuple(zip((parameter.name for parameter in self.free), values, strict=True))
+    def choices(self, group: _Group) -> tuple[Choices, Choices]:
+        """Return a group's drafts, and what may stand beside any of them: each variable is a factor of its own."""
+        variables = [[((parameter.name, value),) for value in parameter.values] for parameter in self.free]
+        return Choices((list(group.drafts.different),)), Choices((list(group.rests.different), *variables))
 
     def _rests(self, engine: Engine, key: Any) -> _Parts:
         rests = _Parts()
@@ -135,12 +136,10 @@ def legal_baselines(space: SearchSpace, engine: Engine) -> Iterator[Candidate]:
             yield from _legal(space, engine, branch)
 
 
-def parts(branch: Branch, engine: Engine) -> Iterator[tuple[list[Items], list[Items], list[Items]]]:
-    """Yield drafts, what may stand beside any of them, and the choices of variables: all combinations are legal."""
+def parts(branch: Branch, engine: Engine) -> Iterator[tuple[Choices, Choices]]:
+    """Yield drafts, and what may stand beside any of them: all combinations are legal."""
     split = _Split.of(branch, engine)
-    environments = list(split.environments())
-    for group in split.groups(engine)[1]:
-        yield list(group.drafts.different), list(group.rests.different), environments
+    return (split.choices(group) for group in split.groups(engine)[1])
 
 
 def nothing_to_compare(space: SearchSpace, engine: Engine) -> str | None:
@@ -179,23 +178,19 @@ def census(space: SearchSpace, engine: Engine, branches: Sequence[Branch] | None
             _spread(excluded, group.rests.excluded, group.drafts.legal * environments)
             reasons |= group.rests.reasons
             _spread(folded, group.folded(), environments)
-            taken = _forbidden(space, group, split)
+            drafts, sides = split.choices(group)
+            taken = _forbidden(space, drafts, sides)
             forbidden += taken
-            candidates += len(group.drafts.different) * len(group.rests.different) * environments - taken.total()
+            candidates += len(drafts) * len(sides) - taken.total()
         raw += branch.size
     return Census(raw, candidates, folded, excluded, forbidden, reasons)
 
 
 def _legal(space: SearchSpace, engine: Engine, branch: Branch) -> Iterator[Candidate]:
-    split = _Split.of(branch, engine)
-    for group in split.groups(engine)[1]:
-        yield from (c for c in _members(group, split) if not space.forbid or space.forbidden(c) is None)
-
-
-def _members(group: _Group, split: _Split) -> Iterator[Candidate]:
-    for draft, rest in itertools.product(group.drafts.different, group.rests.different):
-        for environment in split.environments():
-            yield Candidate(tuple(sorted(draft + rest + environment)))
+    for drafts, sides in parts(branch, engine):
+        for draft in drafts:
+            candidates = (Candidate(tuple(sorted(draft + side))) for side in sides)
+            yield from (c for c in candidates if not space.forbid or space.forbidden(c) is None)
 
 
 def _assignments(parameters: Sequence[Parameter]) -> Iterator[dict[str, Any]]:
@@ -214,9 +209,12 @@ def _spread(into: Counter[str], counts: Counter[str], times: int) -> None:
             into[rule] += count * times
 
 
-def _forbidden(space: SearchSpace, group: _Group, split: _Split) -> Counter[str]:
+def _forbidden(space: SearchSpace, drafts: Choices, sides: Choices) -> Counter[str]:
     """Count what each condition takes away, by the first that matches, as the search asks them."""
-    if not space.forbid:
-        return Counter()
-    hits = (space.forbidden(candidate) for candidate in _members(group, split))
-    return Counter(str(condition) for condition in hits if condition is not None)
+    names = {name for condition in space.forbid for name in condition.names}
+    (drafts, rows), (sides, columns) = drafts.concerning(names), sides.concerning(names)
+    times = np.bincount(first_matching(space.forbid, drafts, sides).ravel(), minlength=len(space.forbid))
+    counts = Counter[str]()
+    for condition, count in zip(space.forbid, times.tolist(), strict=False):
+        _spread(counts, Counter({str(condition): count}), rows * columns)
+    return counts

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from spectune.engines.protocol import Engine
-from spectune.search.guided.enumeration import Items, parts
+from spectune.search.guided.choices import Choices, first_matching
+from spectune.search.guided.enumeration import parts
 from spectune.space import Candidate, SearchSpace
-from spectune.space.conditions import Condition
 
 Booleans = npt.NDArray[np.bool_]
 
@@ -23,29 +21,19 @@ class Block:
     """Drafts of which each goes with each surrounding.
 
     Attributes:
-        drafts: Canonical items of algorithm, S, K, N and what the engine's rules couple to them.
-        sides: Canonical items of everything else, the environment included.
+        drafts: Algorithm, S, K, N and what the engine's rules couple to them.
+        sides: Everything else, the environment included.
         allowed: Shape (drafts, sides): what no condition of the file forbids; None where all is allowed.
     """
 
-    drafts: tuple[Items, ...]
-    sides: tuple[Items, ...]
+    drafts: Choices
+    sides: Choices
     allowed: Booleans | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
         """Drafts and sides."""
         return len(self.drafts), len(self.sides)
-
-    @cached_property
-    def draft_at(self) -> Mapping[Items, int]:
-        """Index of each draft."""
-        return {items: index for index, items in enumerate(self.drafts)}
-
-    @cached_property
-    def side_at(self) -> Mapping[Items, int]:
-        """Index of each side."""
-        return {items: index for index, items in enumerate(self.sides)}
 
 
 @dataclass(frozen=True)
@@ -67,10 +55,11 @@ class CandidateTable:
         names: set[str] = set()
         for branch in space.branches:
             names |= engine.draft_names([parameter.name for parameter in branch.parameters])
-            for drafts, rests, environments in parts(branch, engine):
-                sides = tuple(tuple(sorted(rest + env)) for rest in rests for env in environments)
+            for drafts, sides in parts(branch, engine):
                 if drafts and sides:
-                    blocks.append(Block(tuple(drafts), sides, _allowed(space.forbid, drafts, sides)))
+                    forbid = space.forbid
+                    allowed = first_matching(forbid, drafts, sides) == len(forbid) if forbid else None
+                    blocks.append(Block(drafts, sides, allowed))
         return cls(tuple(blocks), frozenset(names))
 
     @cached_property
@@ -106,24 +95,7 @@ class CandidateTable:
         draft = tuple(item for item in candidate.items if item[0] in self.draft_names)
         side = tuple(item for item in candidate.items if item[0] not in self.draft_names)
         for offset, block in zip(self.offsets, self.blocks, strict=False):
-            row, column = block.draft_at.get(draft), block.side_at.get(side)
+            row, column = block.drafts.number(draft), block.sides.number(side)
             if row is not None and column is not None:
                 return int(offset) + row * len(block.sides) + column
         return None
-
-
-def _allowed(forbid: Sequence[Condition], drafts: Sequence[Items], sides: Sequence[Items]) -> Booleans | None:
-    """Judge every pair by judging the parts: a condition holds when each of its names passes, wherever it stands."""
-    if not forbid:
-        return None
-    forbidden = np.zeros((len(drafts), len(sides)), np.bool_)
-    for condition in forbid:
-        holds = np.ones_like(forbidden)
-        for name, tests in condition.tests:
-            on_draft = any(name in dict(items) for items in drafts)
-            axis = drafts if on_draft else sides
-            values: list[Any] = [dict(items).get(name) for items in axis]
-            passed = np.array([any(test.holds(value) for test in tests) for value in values], np.bool_)
-            holds &= passed[:, None] if on_draft else passed[None, :]
-        forbidden |= holds
-    return ~forbidden
