@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import threading
 
 
 def exhausted(error: BaseException) -> str | None:
@@ -14,9 +15,20 @@ def exhausted(error: BaseException) -> str | None:
             "this process may take no more memory; see `ulimit -v`, or the limit of its container; launches that were "
             "finished are kept"
         )
-    if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
+    # KeyboardInterrupt: OpenBLAS interrupts a process in which it cannot start its threads, as NumPy is loaded.
+    if (isinstance(error, RuntimeError) and "can't start new thread" in str(error)) or (
+        isinstance(error, KeyboardInterrupt) and not _starts_threads()
+    ):
         return (
             "this process may start no more threads; see `ulimit -v` and `ulimit -u`, or the limits of its container; "
             "launches that were finished are kept"
         )
     return None
+
+
+def _starts_threads() -> bool:
+    try:
+        threading.Thread(target=int).start()
+    except RuntimeError:
+        return False
+    return True

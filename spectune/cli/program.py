@@ -10,6 +10,8 @@ import typer
 from typer.core import TyperGroup
 
 from spectune import __version__
+from spectune.cli.exhausted import exhausted
+from spectune.errors import SpectuneError
 
 # What follows is another program's command line.
 ANOTHERS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
@@ -51,6 +53,10 @@ class Commands(TyperGroup):
             if isinstance(written, str) and near:
                 near[:] = [one for one in near if alike(written, one)]
             raise
+        except KeyboardInterrupt as interrupt:
+            if (said := exhausted(interrupt)) is None:
+                raise
+            raise SpectuneError(said) from interrupt
 
 
 def alike(written: str, option: str) -> bool:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import resource
+import threading
+from typing import NoReturn
 
 import pytest
+from typer.core import TyperGroup
 
 from spectune.cli.exhausted import exhausted
+from spectune.cli.program import Commands
+from spectune.errors import SpectuneError
 
 LOST = SystemError("<function main> returned NULL without setting an exception")
 
@@ -24,3 +29,20 @@ def test_an_error_that_the_interpreter_lost_is_one_of_memory_where_that_is_limit
     assert exhausted(LOST) is None
     monkeypatch.setattr(resource, "getrlimit", lambda _: (1 << 30, resource.RLIM_INFINITY))
     assert "no more memory" in (exhausted(LOST) or "")
+
+
+def test_an_interrupt_by_a_library_that_can_start_no_thread_is_told_as_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenBLAS sends SIGINT to its own process then; a person's Ctrl-C stays what it is."""
+
+    def interrupted(*_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    def exceeded(_: threading.Thread) -> NoReturn:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(TyperGroup, "invoke", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Commands(name="spectune").invoke(None)
+    monkeypatch.setattr(threading.Thread, "start", exceeded)
+    with pytest.raises(SpectuneError, match=r"no more threads; see .* `ulimit -u`"):
+        Commands(name="spectune").invoke(None)
