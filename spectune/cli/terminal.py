@@ -63,7 +63,7 @@ def _console(*, stderr: bool) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="replace")  # a terminal without τ shows a question mark
-    console = _Console(stderr=stderr, highlight=False)
+    console = _Console(stderr=stderr, highlight=False, emoji=False)  # NCCL's allreduce:ring: is none
     console.push_render_hook(_Silenced())
     if not console.is_terminal:
         console.width, console.soft_wrap = UNBOUNDED, True

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 from forked import spectune
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from spectune.cli.terminal import OUT, TimeLeft
+from spectune.cli.terminal import OUT, PROGRESS, TimeLeft
 
 SPECTUNE = str(Path(sys.executable).with_name("spectune"))
 HOSTILE = "a\x1b]0;title\x07b\u202ec\x9b31m\u2028d\tτ\u202f3"
@@ -34,6 +35,13 @@ def test_no_control_character_reaches_the_terminal(thing: str | Text | Table) ->
     assert not {"\x1b", "\x07", "\x9b", "\u202e", "\u2028"} & set(shown)
     assert shown.startswith("a\N{REPLACEMENT CHARACTER}]0;title")
     assert "τ\u202f3" in shown
+
+
+@pytest.mark.parametrize("console", [OUT, PROGRESS])
+def test_no_value_between_colons_becomes_a_picture(console: Console) -> None:
+    with console.capture() as captured:
+        console.print("NCCL_ALGO=allreduce:ring: drawn", markup=False, soft_wrap=True)
+    assert captured.get() == "NCCL_ALGO=allreduce:ring: drawn\n"
 
 
 def test_a_reader_that_leaves_is_no_failure(tmp_path: Path) -> None:
