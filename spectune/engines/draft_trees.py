@@ -70,7 +70,8 @@ def tree_survival(conditionals: tuple[float, ...], topk: int, branching: Branchi
         tokens: N.
     """
     drafted = list(_drafted(conditionals, topk, branching))
-    right, seeming = (np.concatenate(parts) for parts in zip(*drafted, strict=True))
+    nothing = (np.zeros(0), np.zeros(0))  # what is drafted in no step
+    right, seeming = (np.concatenate(parts) for parts in zip(nothing, *drafted, strict=True))
     depths = np.repeat(np.arange(len(drafted)), [len(products) for products, _ in drafted])
     kept = _best(seeming, tokens - 1)
     return tuple(np.bincount(depths[kept], weights=right[kept], minlength=len(drafted)).tolist())

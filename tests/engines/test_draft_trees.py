@@ -53,6 +53,10 @@ def test_survival_is_the_length_depth_by_depth(
     assert all(left >= right - 1e-12 for left, right in itertools.pairwise((1.0, *survivals)))
 
 
+def test_no_step_drafts_nothing() -> None:
+    assert tree_survival((), 4, Branching(0.3), 8) == ()
+
+
 @given(shapes, widths, branchings, st.integers(2, 40))
 def test_it_is_the_law_of_the_page_node_by_node(
     chain: tuple[float, ...], topk: int, branching: Branching, tokens: int

@@ -67,8 +67,10 @@ class Setup:
     @property
     def depth(self) -> int:
         """Drafted tokens that can be right in one cycle."""
-        # One forward drafts a whole block: what is verified is a chain of N - 1 tokens, whatever S says.
-        return self.num_draft_tokens - 1 if self.algorithm in BLOCK_ALGORITHMS else self.num_steps
+        # One forward, or one lookup, drafts all N - 1 tokens that are verified, whatever S says: NGRAM's S is N // K, 0
+        # of few tokens.
+        at_once = BLOCK_ALGORITHMS | DRAFTLESS_ALGORITHMS
+        return self.num_draft_tokens - 1 if self.algorithm in at_once else self.num_steps
 
     @property
     def draft_forwards(self) -> int:

@@ -95,6 +95,15 @@ def test_block_drafts_are_chains() -> None:
     assert a_launch(setup).accept_length(None, 0) > 2
 
 
+@pytest.mark.parametrize("tokens", [2, 5, 12])
+def test_a_lookup_drafts_all_it_verifies_in_fewer_steps_than_branches_too(tokens: int) -> None:
+    """SGLang gives NGRAM N // K steps: 0 of 2 tokens and the default breadth of 10."""
+    fields = {"num_steps": tokens // 10, "eagle_topk": 10, "num_draft_tokens": tokens}
+    setup = a_setup(speculative_algorithm="NGRAM", **{f"speculative_{name}": value for name, value in fields.items()})
+    assert setup.depth == tokens - 1
+    assert 1.0 < a_launch(setup).accept_length(None, 0) < tokens
+
+
 def test_each_drafter_has_its_own_trees_or_those_of_all() -> None:
     table = AcceptanceTable.model_validate(
         {
