@@ -12,7 +12,7 @@ from spectune.analysis.joint_swings import joint_swings
 from spectune.analysis.level_notes import Doubts, the_first
 from spectune.analysis.measurement import LevelMeasurement
 from spectune.analysis.open_loop import flow
-from spectune.analysis.steady import Share, chunk_gaps_s, shares, throughput_batches
+from spectune.analysis.steady import Share, chunk_gaps_s, shares, throughput_batches, too_short
 from spectune.bench.precision import trend
 from spectune.bench.records import RequestRecord
 from spectune.counts import count
@@ -107,12 +107,13 @@ def measure_level(
 
 def _nothing(level: str, records: Sequence[RequestRecord], failures: Sequence[str]) -> str:
     """Say why no request gives a speed."""
-    answers = [record for record in records if record.completed]
-    if answers and all(len(record.chunks) < 2 for record in answers):
+    if too_short(records):
+        answers = [record for record in records if record.completed]
         tokens = sum(record.output_tokens for record in answers) / len(answers)
         return (
-            f"{count(len(answers), 'answer')} of level {level} came in one chunk each, with {tokens:.3g} tokens on "
-            f"average: between chunks there is no time to measure{the_first(failures)}"
+            f"{count(len(answers), 'answer')} of level {level} ended within a cycle or came in one chunk, with "
+            f"{tokens:.3g} tokens on average: between chunks there is no time to measure; ask for longer answers "
+            f"(output_tokens){the_first(failures)}"
         )
     return f"no request of level {level} was decoding in the steady state{the_first(failures)}"
 

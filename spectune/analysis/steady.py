@@ -54,8 +54,7 @@ def shares(records: Sequence[RequestRecord], steady_s: tuple[float, float]) -> l
     less than a whole cycle of tokens is left: such a first passage has as many tokens for its cycles as an endless
     answer (Wald's equation), while leaving out just the last chunk would favour short cycles (the inspection paradox).
     """
-    waits = _Waits(records)
-    most = max((len(record.spec_correct_drafts_histogram) for record in records), default=0)
+    waits, most = _Waits(records), _most_tokens(records)
     found: list[Share] = []
     for record in records:
         first = bisect_left(record.chunks, steady_s[0], key=_time)
@@ -80,6 +79,17 @@ def shares(records: Sequence[RequestRecord], steady_s: tuple[float, float]) -> l
             )
         )
     return found
+
+
+def too_short(records: Sequence[RequestRecord]) -> bool:
+    """Whether there are answers, and none of them has a whole cycle between two chunks."""
+    answers, most = [record for record in records if record.completed], _most_tokens(records)
+    return bool(answers) and all(_whole_cycles(record.chunks, most) < 2 for record in answers)
+
+
+def _most_tokens(records: Sequence[RequestRecord]) -> int:
+    """How many tokens a cycle gives at most, 0 without speculation."""
+    return max((len(record.spec_correct_drafts_histogram) for record in records), default=0)
 
 
 def _whole_cycles(chunks: Chunks, most: int) -> int:

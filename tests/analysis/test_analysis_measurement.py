@@ -168,9 +168,14 @@ def test_a_level_without_a_decoding_request_says_so(records):
         measure_level("c1", records, (0.0, 1.0))
 
 
-def test_answers_of_one_chunk_each_say_so():
-    with pytest.raises(NothingMeasuredError, match="2 answers of level c1 came in one chunk each, with 8 tokens"):
-        measure_level("c1", [made_record(chunks=((0.5, 8),))] * 2, (0.0, 1.0))
+@pytest.mark.parametrize(
+    ("chunks", "histogram"), [(((0.5, 8),), ()), (((0.5, 1), (0.6, 3)), (0, 0, 1, 0))], ids=["one chunk", "one cycle"]
+)
+def test_answers_too_short_to_measure_say_so_and_what_helps(chunks, histogram):
+    record = made_record(chunks=chunks, histogram=histogram)
+    said = rf"2 answers of level c1 .* with {chunks[-1][1]} tokens on average.* longer answers \(output_tokens\)"
+    with pytest.raises(NothingMeasuredError, match=said):
+        measure_level("c1", [record] * 2, (0.0, 1.0))
 
 
 def test_a_throughput_that_goes_on_rising_is_said_to():
