@@ -99,6 +99,21 @@ def test_both_forms_find_the_same_engine(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("virtual", [True, False])
+def test_requests_beyond_the_cache_of_a_launch_fail_that_launch_alone(tmp_path: Path, *, virtual: bool) -> None:
+    arguments = SPACE["engine"]["args"] | {"max-total-tokens": 20}
+    record = launch(write(tmp_path, engine=SPACE["engine"] | {"virtual": virtual, "args": arguments}), chain(2))
+    assert record.failure is not None
+    assert record.failure.failure_class.value == "unsupported"
+    assert "HTTP 400" in record.failure.message
+
+
+def test_answers_in_virtual_time_are_as_long_as_their_prompts_allow(tmp_path: Path) -> None:
+    (tmp_path / "asked.jsonl").write_text("".join(f'{{"prompt": "a {n}", "output_tokens": 9}}\n' for n in range(20)))
+    record = launch(write(tmp_path, workload=ALONE | {"prompts": "asked.jsonl"}), chain(2))
+    assert [level.output_tokens for level in record.levels] == [9]
+
+
+@pytest.mark.parametrize("virtual", [True, False])
 def test_a_fault_that_fires_once_in_a_study_spares_the_next_launch(tmp_path: Path, *, virtual: bool) -> None:
     fault = {"when": {"speculation": True}, "at": "load", "kind": "oom", "times": 1}
     file = write(tmp_path, virtual=virtual, profile={"faults": [fault]})

@@ -46,6 +46,11 @@ class ClosedLoop:
         assert max((*self.first_outputs, 2)) <= self.output_tokens, "only less than the others"
 
     @property
+    def tokens(self) -> int:
+        """Tokens that a request holds at its end."""
+        return self.prompt_tokens + self.output_tokens
+
+    @property
     def outputs(self) -> Integers:
         """Tokens of each request."""
         outputs = np.full(self.requests, self.output_tokens)
@@ -86,9 +91,10 @@ class VirtualEngine:
         """
         if self.failure is not None and POINTS.index(self.failure.at) <= POINTS.index(until):
             raise SpectuneError(f"the simulated launch fails: {self.failure.kind} at {self.failure.at}")
-        tokens = loop.prompt_tokens + loop.output_tokens
-        if tokens > self.launch.kv_tokens:
-            raise SpectuneError(f"a request of {tokens} tokens exceeds the KV cache of {self.launch.kv_tokens} tokens")
+        if loop.tokens > self.launch.kv_tokens:
+            raise SpectuneError(
+                f"a request of {loop.tokens} tokens exceeds the KV cache of {self.launch.kv_tokens} tokens"
+            )
         first = self._served
         outputs = loop.outputs
         correct = self._correct_drafts(loop, first)
@@ -96,7 +102,7 @@ class VirtualEngine:
         cycles = np.argmax(emitted >= outputs[:, None], axis=1) + 1
         aborted = self._aborted(first, loop.requests)
         cycles[aborted] = 1
-        starts = _starts(cycles, self.launch.running(loop.concurrency, tokens))
+        starts = _starts(cycles, self.launch.running(loop.concurrency, loop.tokens))
         ends = starts + cycles
         held = np.concatenate([np.ones((loop.requests, 1), np.int64), emitted[:, :-1]], axis=1) + loop.prompt_tokens
         works = self._work_ms(loop, first, starts, ends, held)

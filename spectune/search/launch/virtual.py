@@ -104,7 +104,9 @@ class VirtualLaunch:
             engine = copy.copy(self._engine)  # from the same moment on: a longer run only adds to a shorter one
             began_s = engine.clock_s
             loop = loop_of(plan, sample, requests)
-            self._request_tokens = loop.prompt_tokens + loop.output_tokens
+            if (refused := self._refusal(loop)) is not None:
+                return _nothing(plan, refused, "failures", 0.0)
+            self._request_tokens = loop.tokens
             level = engine.serve(loop)
             run = as_measured(plan, level, give_up)
             if run is not None:
@@ -130,14 +132,15 @@ class VirtualLaunch:
         if failure is not None:
             self._dead_of(failure)
             return []
-        level = self._engine.serve(
-            ClosedLoop(
-                concurrency=len(prompts) if together else 1,
-                requests=len(prompts),
-                prompt_tokens=mean_length(prompts),
-                output_tokens=OUTPUT_TOKENS,
-            )
+        loop = ClosedLoop(
+            concurrency=len(prompts) if together else 1,
+            requests=len(prompts),
+            prompt_tokens=mean_length(prompts),
+            output_tokens=OUTPUT_TOKENS,
         )
+        if (refused := self._refusal(loop)) is not None:
+            return [Answer(prompt.prompt.prompt_id, (), error=refused) for prompt in prompts]
+        level = self._engine.serve(loop)
         served = zip(range(level.first, level.first + len(prompts)), prompts, level.requests(), strict=True)
         return [self._answer(number, prompt, request, temperature) for number, prompt, request in served]
 
@@ -216,14 +219,24 @@ class VirtualLaunch:
             self._dead_of(failure)
             return LevelRun((), None, "stopped", warmup_converged=False, client_cpu=0.0, wall_s=0.0)
         hangs = failure.kind == "hang"
-        error = _error_of(failure, plan.hang_s)
-        record = RequestRecord("0", "unknown", 1, 0, 0, 0.0, None, plan.hang_s, (), 0, 0, (), None, error)
         self._engine.clock_s += plan.hang_s if hangs else 0.0
-        reason: StopReason = "hang" if hangs else "failures"
-        return LevelRun(
-            (record,) * plan.arrivals.most_in_flight, None, reason, warmup_converged=False, client_cpu=0.0,
-            wall_s=plan.hang_s,
-        )  # fmt: skip
+        return _nothing(plan, _error_of(failure, plan.hang_s), "hang" if hangs else "failures", plan.hang_s)
+
+    def _refusal(self, loop: ClosedLoop) -> str | None:
+        """Return what is answered to requests that do not fit into the KV cache."""
+        if loop.tokens <= self._launch.kv_tokens:
+            return None
+        return (
+            f"HTTP 400: a request of {loop.tokens} tokens exceeds the KV cache of {self._launch.kv_tokens} tokens; "
+            "shorter prompts, or more room for the cache (mem-fraction-static), would do"
+        )
+
+
+def _nothing(plan: LevelPlan, error: str, reason: StopReason, seconds: float) -> LevelRun:
+    """Return a level of which every request failed."""
+    record = RequestRecord("0", "unknown", 1, 0, 0, 0.0, None, seconds, (), 0, 0, (), None, error)
+    records = (record,) * plan.arrivals.most_in_flight
+    return LevelRun(records, None, reason, warmup_converged=False, client_cpu=0.0, wall_s=seconds)
 
 
 def _error_of(failure: Failure, patience_s: float) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import statistics
+from collections.abc import Iterable, Sequence
 
 from spectune.bench.arrivals import first_answer
 from spectune.bench.course import GiveUp
@@ -15,7 +16,9 @@ from spectune.engines.simulated.virtual_level import VirtualLevel
 
 def loop_of(plan: LevelPlan, sample: list[TokenizedPrompt], requests: int) -> ClosedLoop:
     """Return the load of a level, its prompts standing for all of the workload."""
-    slots, output_tokens = plan.arrivals.most_in_flight, max(2, plan.sampling.output_tokens)
+    slots = plan.arrivals.most_in_flight
+    # A whole answer takes a cycle at least.
+    output_tokens = max(2, _mean(prompt.prompt.output_tokens or plan.sampling.output_tokens for prompt in sample))
     return ClosedLoop(
         concurrency=slots,
         requests=requests,
@@ -28,7 +31,7 @@ def loop_of(plan: LevelPlan, sample: list[TokenizedPrompt], requests: int) -> Cl
 
 def mean_length(prompts: Sequence[TokenizedPrompt]) -> int:
     """Return the tokens of a prompt."""
-    return round(sum(len(prompt.input_ids) for prompt in prompts) / len(prompts))
+    return _mean(len(prompt.input_ids) for prompt in prompts)
 
 
 def as_measured(plan: LevelPlan, level: VirtualLevel, give_up: GiveUp | None) -> LevelRun | None:
@@ -36,3 +39,7 @@ def as_measured(plan: LevelPlan, level: VirtualLevel, give_up: GiveUp | None) ->
     records = level.requests()
     ends = sorted(record.end_s for record in records)
     return replay(plan, records, full_until_s=ends[len(records) - plan.arrivals.most_in_flight], give_up=give_up)
+
+
+def _mean(counts: Iterable[int]) -> int:
+    return round(statistics.fmean(counts))
