@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spectune import __version__
+from spectune.errors import SpectuneError
 from spectune.export.header import warning_of
 from spectune.files import write_whole
 from spectune.printable import printable_lines
@@ -21,6 +22,7 @@ from spectune.space import SearchSpace
 if TYPE_CHECKING:
     from markupsafe import Markup
 
+_BEGINNING = b"<!doctype html"
 _CODE = re.compile(r"`([^`\n]+)`")
 
 
@@ -44,11 +46,22 @@ def write_report(
         The file.
 
     Raises:
-        SpectuneError: When the file cannot be written.
+        SpectuneError: When the file cannot be written, or is there already and no page.
     """
+    _spare_another(path)
     now = dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC")
     write_whole(path, render_report(Material.of(summary, records, environment, space), written=now))
     return path
+
+
+def _spare_another(path: Path) -> None:
+    """Raise if a page would take the place of something else: a search space, a record, an exported script."""
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        beginning = file.read(len(_BEGINNING))
+    if beginning and beginning.lower() != _BEGINNING:
+        raise SpectuneError(f"{path} exists already and is no report; name another file with -o, or remove it")
 
 
 def render_report(material: Material, *, written: str) -> str:

@@ -13,6 +13,7 @@ from report_samples import ENVIRONMENT, candidate, failed, lively, record, space
 from spectune.analysis.estimate import Estimate
 from spectune.blotting import blotted_yaml
 from spectune.engines.protocol import Effective
+from spectune.errors import SpectuneError
 from spectune.machine import CoresUsed, Difference, Others
 from spectune.report import write_report
 from spectune.report.material import Material
@@ -46,6 +47,17 @@ def page(tmp_path_factory):
 def test_the_folder_is_made(tmp_path):
     path = write_report(summary(lively()), lively(), {}, space(), tmp_path / "reports" / "sample.html")
     assert path == tmp_path / "reports" / "sample.html"
+
+
+def test_only_a_page_is_written_over(tmp_path):
+    path = tmp_path / "report.html"
+    for there in ("", "<!DOCTYPE html>\nold"):
+        path.write_text(there)
+        assert "Method and caveats" in write_report(summary(lively()), lively(), {}, space(), path).read_text()
+    path.write_text("schema: 1\n")
+    with pytest.raises(SpectuneError, match="exists already and is no report; name another file with -o"):
+        write_report(summary(lively()), lively(), {}, space(), path)
+    assert path.read_text() == "schema: 1\n"
 
 
 def test_verdict_marks_and_caveats_are_told(page):
