@@ -43,7 +43,7 @@ def run_search(asked: Asked, *, study: str | None, torch_index: str | None, as_j
     """
     check_sampler(asked.sampler, learns=asked.warm_start is not None)
     space = asked.space(launching=True)
-    folder = StudyFolder.named(study or space.name)
+    folder = StudyFolder.named(space.name if study is None else study)
     refuse_shared(folder)
     lender = asked.lender
     refuse_another(folder, space)  # before minutes are spent on an installation

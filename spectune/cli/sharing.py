@@ -51,7 +51,7 @@ def search_shared(
     """
     check_sampler(asked.sampler, learns=asked.warm_start is not None)
     space = asked.space(launching=True)
-    name = check_name(study or space.name)
+    name = check_name(space.name if study is None else study)
     executor = None if crew is None else crew.executor(name, space)  # before minutes are spent on an installation
     lender = asked.lender
     if lender is not None:

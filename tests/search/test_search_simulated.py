@@ -205,6 +205,7 @@ def test_another_profile_is_another_study(finished: Path) -> None:
     [
         (("quickstart", "--profile", "kimi-k2.5-pcie"), "--profile is for the simulated engine"),
         (("quickstart", "--virtual"), "--virtual is for the simulated engine"),
+        (("quickstart", "--engine", "simulated", "--virtual", "--study", ""), "a study's name is made of letters"),
         (("eagle3", "--engine", "simulated", "--profile", "nobody"), "there is no profile"),
         (("eagle3", "--engine", "simulated", "--profile", "./no.yaml"), "there is no profile './no.yaml', neither"),
         (("big.yaml", "--profile", "quik"), "there is no profile 'quik', neither"),
