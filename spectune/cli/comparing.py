@@ -172,7 +172,10 @@ def _next(before: Side, after: Side, compared: StudyComparison) -> str:
     if open_:
         quiet = ", on a quiet machine" if any(map(_beside, open_)) else ""
         names = " and ".join(side.name for side in open_)
-        return f"finish {names} first, which is undecided: `spectune report {open_[0].name}` says what would do{quiet}"
+        are = "is" if len(open_) == 1 else "are"
+        return (
+            f"finish {names} first, which {are} undecided: `spectune report {open_[0].name}` says what would do{quiet}"
+        )
     machine = compared.machine_pair
     if machine is None or not machine.levels:
         return "measure one configuration without speculation in both studies, at the same levels, and compare again"

@@ -71,6 +71,11 @@ def test_a_study_without_an_answer_says_so(compared: Any) -> None:
     assert told["next"] == "finish new first, which is undecided: `spectune report new` says what would do"
 
 
+def test_two_studies_without_an_answer_are_both_named(compared: Any) -> None:
+    told = compared((SPACE, ("c1", "c8"), baseline()), (SPACE, ("c1", "c8"), baseline()))
+    assert told["next"] == "finish old and new first, which are undecided: `spectune report old` says what would do"
+
+
 def test_alike_studies_need_no_such_note(compared: Any) -> None:
     (machine,) = compared(BOTH, BOTH)["notes"]
     assert "was measured in both" in machine
