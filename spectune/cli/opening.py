@@ -18,6 +18,7 @@ from spectune.search.proposing.samplers import GUIDED
 from spectune.search.shared.description import LONGEST_TAKEOVER_S
 from spectune.search.shared.storage import EXAMPLES
 from spectune.space import SearchSpace, SpaceProblems, in_order, parse_document, parse_duration
+from spectune.space.goals import MOST_TRIALS
 
 SHORTEST_TAKEOVER_S = 3.0
 
@@ -156,6 +157,8 @@ class Asked:
             space = space.with_engine(space.engine.simulated(chosen.profile, virtual=chosen.virtual))
         if self.trials is None:
             return space
+        if self.trials > MOST_TRIALS:
+            raise SpectuneError(f"--trials must be at most {MOST_TRIALS:,}, but a larger number was given")
         return space.with_budget(space.budget.model_copy(update={"trials": self.trials}))
 
     def _simulation(self) -> tuple[Simulation, Sequence[Problem]]:

@@ -15,7 +15,7 @@ from spectune.export.shell import shell_script
 from spectune.search.storage.folder import StudyFolder
 from spectune.search.storage.records import TrialRecord
 
-_SOURCE = re.compile(r"# study (?P<study>.+), trial (?P<trial>\d+), \S+T\S+, ")
+_SOURCE = re.compile(r"# study (?P<study>.+), trial (?P<trial>\d{1,9}), \S+T\S+, ")
 HEADER_LINES = 12
 
 

@@ -11,6 +11,8 @@ from spectune.space.metrics import METRICS, Direction, metric_problem
 from spectune.space.sections import Amount, Positive, Section, Text
 
 DEFAULT_TRIALS = 40
+MOST_TRIALS = 1_000_000
+"""Launches of a study: of a minute each they would take two years. Far beyond it the arithmetic overflows."""
 MOST_SPEED = 1_000_000
 """tok/s of one request; what asks for more is a slip of the pen, and far beyond it the arithmetic overflows."""
 
@@ -138,7 +140,7 @@ class Budget(Section):
         gpu_hours: Wall time × GPUs.
     """
 
-    trials: Positive | None = None
+    trials: Annotated[Positive, Field(le=MOST_TRIALS)] | None = None
     hours: Amount | None = None
     gpu_hours: Amount | None = None
 

@@ -29,6 +29,13 @@ def test_it_names_its_study_and_its_launch(study, tmp_path):
     script.require_unedited(HOSTILE)
 
 
+def test_a_number_that_no_launch_has_is_none(tmp_path):
+    shell = exported(tmp_path, study="s").shell
+    shell.write_text(shell.read_text().replace("# study s, trial 3", f"# study s, trial {'9' * 5000}"))
+    with pytest.raises(SpectuneError, match="no longer names the study and launch"):
+        read_exported(shell)
+
+
 def test_other_comments_and_figures_are_no_edit(tmp_path):
     shell = exported(tmp_path, notes=["picked for latency"]).shell
     shell.write_text(shell.read_text().replace("# picked for latency\n", "# mine\n\n#\n"))

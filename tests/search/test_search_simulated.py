@@ -206,6 +206,7 @@ def test_another_profile_is_another_study(finished: Path) -> None:
         (("quickstart", "--profile", "kimi-k2.5-pcie"), "--profile is for the simulated engine"),
         (("quickstart", "--virtual"), "--virtual is for the simulated engine"),
         (("quickstart", "--engine", "simulated", "--virtual", "--study", ""), "a study's name is made of letters"),
+        (("quickstart", "--trials", "9" * 400), "--trials must be at most 1,000,000"),
         (("eagle3", "--engine", "simulated", "--profile", "nobody"), "there is no profile"),
         (("eagle3", "--engine", "simulated", "--profile", "./no.yaml"), "there is no profile './no.yaml', neither"),
         (("big.yaml", "--profile", "quik"), "there is no profile 'quik', neither"),

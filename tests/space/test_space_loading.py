@@ -169,6 +169,11 @@ def test_defaults() -> None:
             "workload: {prompts: [{prompts: a, share: 1.0e+308}], ",
             "6: workload.prompts[0].share must be at most 1,000,000,000, but got 1e+308",
         ),
+        (
+            "schema: 1",
+            f"schema: 1\nbudget: {{trials: {10**400}}}",
+            "2: budget.trials must be at most 1,000,000, but got",
+        ),
         ("schema: 1", "schema: 1\nbudget: {hours: 1.0e+300}", "2: budget.hours must be at most 1,000,000,000, but got"),
     ],
 )

@@ -56,6 +56,7 @@ def test_older_spellings_were_names_before() -> None:
         ("0.6", (0, 6, 0)),
         ("0.5.9rc1", (0, 5, 9)),
         ("odd", (0, 0, 0)),
+        ("9" * 5000, (999_999_999, 0, 0)),
     ],
 )
 def test_versions_are_compared_by_their_numbers(version: str, numbers: tuple[int, ...]) -> None:

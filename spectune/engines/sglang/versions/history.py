@@ -48,7 +48,7 @@ class NameHistory:
 
 def release(version: str) -> tuple[int, ...]:
     """Return the numbers of a version for comparing: `0.5.10.post1` gives (0, 5, 10)."""
-    found = re.match(r"\d+(\.\d+)*", version)
+    found = re.match(r"\d{1,9}(\.\d{1,9})*", version)
     numbers = [int(part) for part in found[0].split(".")] if found else [0]
     return tuple(numbers[:3] + [0] * (3 - len(numbers)))
 
