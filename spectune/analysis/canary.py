@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from spectune.analysis import acceptance
 from spectune.bench.canary import Answer
 
 CORRUPT_HAZARD = 0.25
@@ -120,7 +121,9 @@ def accept_length(answers: Iterable[Answer]) -> float | None:
     """Return the mean tokens per verify; None without 50 verifies to take it from."""
     told = list(answers)
     verifies = sum(answer.verifies for answer in told)
-    return None if verifies < ENOUGH_VERIFIES else 1.0 + sum(answer.correct for answer in told) / verifies
+    if verifies < ENOUGH_VERIFIES:
+        return None
+    return acceptance.accept_length(sum(answer.correct for answer in told), verifies)
 
 
 def _pairs(answers: Sequence[Answer], baseline: Sequence[Answer]) -> Iterable[tuple[tuple[int, ...], tuple[int, ...]]]:

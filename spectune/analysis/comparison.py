@@ -25,7 +25,7 @@ from spectune.analysis.break_even import break_even_from_speedup
 from spectune.analysis.estimate import Estimate
 from spectune.analysis.launch_noise import LaunchNoise, long_enough, within_launch_variance
 from spectune.analysis.places import apart
-from spectune.bench.precision import CONFIDENCE, t_quantile
+from spectune.bench.precision import CONFIDENCE, critical_value
 
 Pays = Literal["pays", "loses", "unclear"]
 PAYS: Mapping[Pays, str] = {
@@ -125,8 +125,7 @@ class Comparison:
         """The speedup with an interval of this coverage, without ends where it was not measured long enough."""
         if not self.long_enough:
             return Estimate(math.exp(self.log_ratio), -math.inf, math.inf)
-        half = t_quantile(0.5 + confidence / 2.0, self.dof) * self.error
-        return Estimate(math.exp(self.log_ratio), math.exp(self.log_ratio - half), math.exp(self.log_ratio + half))
+        return Estimate.of_log(self.log_ratio, critical_value(self.dof, confidence) * self.error)
 
 
 def pays(speedup: Estimate) -> Pays:
@@ -194,8 +193,7 @@ def mean_speed(group: Sequence[LaunchSpeed], noise: LaunchNoise) -> Estimate:
     told = known(group, noise)
     if not long_enough(_within(group) / len(group)):
         return Estimate(math.exp(told.mean), -math.inf, math.inf)
-    half = t_quantile(0.5 + CONFIDENCE / 2.0, noise.dof) * math.sqrt(told.variance)
-    return Estimate(math.exp(told.mean), math.exp(told.mean - half), math.exp(told.mean + half))
+    return Estimate.of_log(told.mean, critical_value(noise.dof) * math.sqrt(told.variance))
 
 
 def _within(group: Sequence[LaunchSpeed]) -> float:

@@ -19,7 +19,7 @@ from statistics import fmean
 
 from spectune.analysis.estimate import Estimate
 from spectune.analysis.launch_noise import pooled
-from spectune.bench.precision import t_quantile
+from spectune.bench.precision import critical_value
 
 FEWEST_FOR_DRIFT = 4
 """Launches of repeated configurations below which a line through them says nothing."""
@@ -157,7 +157,8 @@ def find_jump(repeats: Sequence[Repeat]) -> Jump | None:
         return None
     squares, first, fit = best
     line = _line(repeats) if len(repeats) >= FEWEST_FOR_DRIFT else None
-    if abs(fit.slope) < max(_half_width(fit, CERTAIN), SMALLEST_JUMP) or (line is not None and line.squares < squares):
+    least = max(critical_value(fit.dof, CERTAIN) * fit.error, SMALLEST_JUMP)
+    if abs(fit.slope) < least or (line is not None and line.squares < squares):
         return None
     return Jump(repeats[first - 1].trial, repeats[first].trial, _interval(fit))
 
@@ -194,9 +195,4 @@ def _fitted(repeats: Sequence[Repeat], regressor: Callable[[Repeat], float]) -> 
 
 
 def _interval(fit: _Fit) -> Estimate:
-    half = _half_width(fit, 0.95)
-    return Estimate(fit.slope, fit.slope - half, fit.slope + half)
-
-
-def _half_width(fit: _Fit, confidence: float) -> float:
-    return t_quantile(0.5 + confidence / 2.0, fit.dof) * fit.error
+    return Estimate.symmetric(fit.slope, critical_value(fit.dof) * fit.error)

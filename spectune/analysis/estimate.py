@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from spectune.bench.precision import CONFIDENCE, t_quantile
+from spectune.bench.precision import CONFIDENCE, critical_value
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -45,6 +45,16 @@ class Estimate:
     def around(cls, value: float, lo: float, hi: float) -> Estimate:
         """A figure and percentiles of it; a percentile on the wrong side of the figure becomes the figure."""
         return cls(value, min(lo, value), max(hi, value))
+
+    @classmethod
+    def symmetric(cls, value: float, half_width: float) -> Estimate:
+        """A figure with an interval that is as wide on both sides."""
+        return cls(value, value - half_width, value + half_width)
+
+    @classmethod
+    def of_log(cls, log: float, half_width: float) -> Estimate:
+        """A positive figure by its natural logarithm, and the half-width of the interval of that."""
+        return cls(math.exp(log), math.exp(log - half_width), math.exp(log + half_width))
 
     @property
     def relative_half_width(self) -> float:
@@ -135,8 +145,7 @@ def batch_means(samples: Sequence[float]) -> Estimate:
     if len(samples) < 2:
         return Estimate(mean, -math.inf, math.inf)
     deviation = math.sqrt(math.fsum((sample - mean) ** 2 for sample in samples) / (len(samples) - 1))
-    half = t_quantile(0.5 + CONFIDENCE / 2.0, len(samples) - 1) * deviation / math.sqrt(len(samples))
-    return Estimate(mean, mean - half, mean + half)
+    return Estimate.symmetric(mean, critical_value(len(samples) - 1) * deviation / math.sqrt(len(samples)))
 
 
 def bootstrap(totals: Callable[[Floats], Floats], rows: Floats, strata: Sequence[str], *, seed: int) -> Estimate:
@@ -171,7 +180,7 @@ def bootstrap(totals: Callable[[Floats], Floats], rows: Floats, strata: Sequence
     for group in groups:
         sums += rows[group][rng.integers(len(group), size=(_RESAMPLES, len(group)))].sum(axis=1)
     tail = (1.0 - CONFIDENCE) / 2.0
-    few = t_quantile(1.0 - tail, spare) / t_quantile(1.0 - tail, math.inf)
+    few = critical_value(spare) / critical_value(math.inf)
     spread = (totals(sums) - value) * math.sqrt(len(rows) / spare) * few
     lo, hi = np.quantile(spread, [tail, 1.0 - tail])
     return Estimate.around(value, value + float(lo), value + float(hi))

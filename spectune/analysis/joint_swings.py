@@ -10,7 +10,7 @@ import numpy as np
 
 from spectune.analysis.estimate import Estimate
 from spectune.analysis.steady import MOST_BATCHES, Share
-from spectune.bench.precision import CONFIDENCE, t_quantile
+from spectune.bench.precision import critical_value
 
 _BLOCK_S = 1.0
 
@@ -29,7 +29,7 @@ class CommonSwings:
 
     def widen(self, figure: Estimate) -> Estimate:
         """An interval that was drawn over requests, with the swings added in quadrature."""
-        half = t_quantile(0.5 + CONFIDENCE / 2.0, self.dof) * self.relative_sd * abs(figure.est)
+        half = critical_value(self.dof) * self.relative_sd * abs(figure.est)
         return Estimate(
             figure.est,
             figure.est - math.hypot(figure.est - figure.lo, half),

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from spectune.analysis.estimate import Estimate
+from spectune.analysis.estimate import NORMAL_95, Estimate
 
 PRIOR_SD = 0.05
 """Assumed standard deviation of ln speed between places: a tenth is a lot, a few percent are usual."""
@@ -53,8 +53,7 @@ class Factor:
     @property
     def speed(self) -> Estimate:
         """Speed over that of the reference, 95 % interval."""
-        half = 1.96 * math.sqrt(self.variance)
-        return Estimate(*(math.exp(value) for value in (self.log, self.log - half, self.log + half)))
+        return Estimate.of_log(self.log, NORMAL_95 * math.sqrt(self.variance))
 
 
 def shift(shared: Iterable[tuple[Sequence[float], Sequence[float]]]) -> Shift:

@@ -16,7 +16,7 @@ import math
 from collections.abc import Mapping
 
 from spectune.analysis.best_baseline import Branch
-from spectune.bench.precision import t_quantile
+from spectune.bench.precision import critical_value
 
 TIE_MARGIN = 0.01
 """Speeds within 1 % of each other are a tie: less than that is not worth a more complicated engine."""
@@ -30,12 +30,12 @@ def preferred(branch: Branch, simplicity: Mapping[str, tuple[int, ...]], dof: fl
         simplicity: Sort key of each that may be run, simpler first, the number of flags last.
         dof: Degrees of freedom of the launch noise.
     """
-    best, quantile = max(simplicity, key=branch.expected), t_quantile(0.975, dof)
+    best, critical = max(simplicity, key=branch.expected), critical_value(dof)
 
     def will_do(one: str) -> bool:
         lead = branch.lead(best, one)
         if simplicity[one][:-1] == simplicity[best][:-1] and simplicity[one] < simplicity[best]:
-            return lead.mean <= max(TIE_MARGIN, quantile * math.sqrt(lead.variance))
+            return lead.mean <= max(TIE_MARGIN, critical * math.sqrt(lead.variance))
         return lead.mean <= TIE_MARGIN
 
     return min(filter(will_do, simplicity), key=lambda one: (simplicity[one], -branch.expected(one)))

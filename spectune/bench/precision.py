@@ -35,6 +35,16 @@ def t_quantile(probability: float, dof: float) -> float:
     return _hill(2.0 * (1.0 - probability), dof)
 
 
+def critical_value(dof: float, confidence: float = CONFIDENCE) -> float:
+    """Return how many standard errors the ends of a t interval lie from its middle.
+
+    Args:
+        dof: Degrees of freedom, at least 1; `inf` gives the normal interval.
+        confidence: With which the interval holds the true value.
+    """
+    return t_quantile(0.5 + confidence / 2.0, dof)
+
+
 def _hill(two_tailed: float, n: float) -> float:
     """Hill's expansion; the single-letter names are those of the published algorithm."""
     a = 1.0 / (n - 0.5)
@@ -72,8 +82,7 @@ def relative_half_width(samples: Sequence[float]) -> float:
     if mean == 0.0:
         return math.inf
     variance = sum((sample - mean) ** 2 for sample in samples) / (len(samples) - 1)
-    quantile = t_quantile(0.5 + CONFIDENCE / 2.0, len(samples) - 1)
-    return quantile * math.sqrt(variance / len(samples)) / abs(mean)
+    return critical_value(len(samples) - 1) * math.sqrt(variance / len(samples)) / abs(mean)
 
 
 def trend(samples: Sequence[float]) -> float:
@@ -95,7 +104,7 @@ def trend(samples: Sequence[float]) -> float:
     slope = sum(place * sample for place, sample in zip(places, samples, strict=True)) / spread
     squares = sum((sample - mean - slope * place) ** 2 for place, sample in zip(places, samples, strict=True))
     error = math.sqrt(squares / dof / spread)
-    return slope * (count - 1) / mean if abs(slope) > t_quantile(0.5 + TREND_CONFIDENCE / 2.0, dof) * error else 0.0
+    return slope * (count - 1) / mean if abs(slope) > critical_value(dof, TREND_CONFIDENCE) * error else 0.0
 
 
 def relative_half_width_of_ratio(strata: Iterable[Sequence[tuple[float, float]]]) -> float:
@@ -124,4 +133,4 @@ def relative_half_width_of_ratio(strata: Iterable[Sequence[tuple[float, float]]]
         mean = fmean(residuals)
         # A stratum with one sample says nothing of its own spread; it borrows the factor of two samples.
         spread += max(len(group), 2) / max(len(group) - 1, 1) * sum((r - mean) ** 2 for r in residuals)
-    return t_quantile(0.5 + CONFIDENCE / 2.0, dof) * math.sqrt(spread) / abs(numerator)
+    return critical_value(dof) * math.sqrt(spread) / abs(numerator)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from statistics import median
 
+from spectune.analysis.estimate import NORMAL_95
 from spectune.engines.simulated.profile_schema import Noise
 from spectune.search import Status, TrialRecord
 from spectune.search.evidence.timeline import timeline
@@ -20,7 +21,7 @@ def fit_noise(records: Sequence[TrialRecord], space: SearchSpace) -> Noise:
     ran = [record for record in records if record.status is Status.OK]
     between = timeline(records, space).noise
     within = [
-        min(1.0, level.decode_speed.relative_half_width) / 1.96 * math.sqrt(level.measured_s)
+        min(1.0, level.decode_speed.relative_half_width) / NORMAL_95 * math.sqrt(level.measured_s)
         for record in ran
         for level in record.levels
         if level.measured_s > 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from spectune.analysis.estimate import NORMAL_95
 from spectune.engines.sglang.hardware import MACHINES, Machine
 from spectune.engines.sglang.launch_line.command_line import read_launch
 from spectune.engines.sglang.resolution import Model, resolve
@@ -102,7 +103,7 @@ def _levels(record: TrialRecord, space: SearchSpace, machine: Machine) -> Iterat
             prompt_tokens=level.prompt_tokens,
             output_tokens=level.output_tokens,
             cycle_ms=cycle.est,
-            spread=min(1.0, cycle.relative_half_width / 1.96),
+            spread=min(1.0, cycle.relative_half_width / NORMAL_95),
             accept_length=max(1.0, level.accept_length.est),
             per_position=tuple(level.per_position),
             by_class={name: found.est for name, found in level.accept_length_by_class.items()},
