@@ -150,7 +150,7 @@ def break_even(
     wanted = tuple(targets)
     check_inputs(
         baseline_tok_s=baseline_tok_s,
-        cycle_ms=1.0 if cycle_ms is None else cycle_ms,
+        cycle_ms=cycle_ms,
         accept_length=accept_length,
         num_steps=num_steps,
         targets=wanted,

@@ -78,9 +78,7 @@ def run_break_even(study: str | None, given: Given, asked: Asked, *, targets: Se
 
 
 def _of_study(study: str, asked: Asked, *, targets: Sequence[float], as_json: bool) -> int:
-    check_inputs(
-        baseline_tok_s=1.0, cycle_ms=1.0, accept_length=1.0, num_steps=None, targets=targets, measured_tok_s=None
-    )
+    check_inputs(targets=targets)
     if asked.space_file is not None and not asked.measure:
         raise SpectuneError("--space says where the prompts of --measure lie: give both")
     points = _points(asked)

@@ -45,15 +45,8 @@ def _launched(known: Running) -> Iterator[str]:
     elif known.algorithm is None:
         yield "no speculation"
     else:
-        shape = [
-            f"{value} {name}"
-            for value, name in (
-                (known.num_steps, "step" if known.num_steps == 1 else "steps"),
-                (known.eagle_topk, "branch" if known.eagle_topk == 1 else "branches"),
-                (known.num_draft_tokens, "draft tokens"),
-            )
-            if value is not None
-        ]
+        numbers = (known.num_steps, "step"), (known.eagle_topk, "branch"), (known.num_draft_tokens, "draft token")
+        shape = [count(value, noun) for value, noun in numbers if value is not None]
         drafter = " ".join(word for word in (known.draft_path, _bracketed(known.draft_architecture)) if word)
         named = "speculation of a kind that the log no longer names" if known.algorithm == UNNAMED else known.algorithm
         yield ", ".join([named, *shape, *([f"drafter {drafter}"] if drafter else [])])

@@ -12,6 +12,7 @@ from spectune.analysis.break_even_input import check_inputs
 from spectune.analysis.diagnosis import acceptance, graphs, serving, steps
 from spectune.analysis.diagnosis.case import Action, Case, Cause
 from spectune.analysis.diagnosis.running import Load, Running
+from spectune.counts import count
 
 CHECKS: tuple[Callable[[Case], Iterator[Cause]], ...] = (
     acceptance.nothing_accepted,
@@ -83,14 +84,7 @@ def diagnose(
     Raises:
         InputProblems: For figures no engine can have measured.
     """
-    check_inputs(
-        baseline_tok_s=1.0 if baseline_tok_s is None else baseline_tok_s,
-        cycle_ms=1.0 if verify_ms is None else verify_ms,
-        accept_length=1.0,
-        num_steps=None,
-        targets=(),
-        measured_tok_s=None,
-    )
+    check_inputs(baseline_tok_s=baseline_tok_s, cycle_ms=verify_ms)
     wanted = 1 if concurrency is None and baseline_tok_s is not None else concurrency
     case = Case(running, running.load_at(wanted), baseline_tok_s, verify_ms)
     elsewhere = _baseline_of_another_load(case, wanted)
@@ -135,13 +129,10 @@ def _baseline_of_another_load(case: Case, wanted: int | None) -> str | None:
     if case.baseline_tok_s is None or wanted is None or seen is None or abs(seen - wanted) <= NEAR * wanted:
         return None
     return (
-        f"the baseline of {case.baseline_tok_s:g} tok/s is that of {_requests(wanted)}, and nothing like it was seen: "
-        f"it says nothing of {_requests(seen)}; give one measured at {seen}, and --concurrency {seen}"
+        f"the baseline of {case.baseline_tok_s:g} tok/s is that of {count(wanted, 'running request')}, and nothing "
+        f"like it was seen: it says nothing of {count(seen, 'running request')}; give one measured at {seen}, and "
+        f"--concurrency {seen}"
     )
-
-
-def _requests(count: int) -> str:
-    return f"{count} running request{'' if count == 1 else 's'}"
 
 
 def _without_arithmetic(case: Case) -> Iterator[str]:
@@ -165,7 +156,7 @@ def _without_arithmetic(case: Case) -> Iterator[str]:
     elif length is None:
         yield "this server speculates, but it does not say its accept length"
     else:
-        at = "" if load.running is None else f" at {_requests(load.running)}"
+        at = "" if load.running is None else f" at {count(load.running, 'running request')}"
         yield (
             f"speculation pays if one request gets less than {speed:.1f} tok/s without it{at}; break-even is that "
             f"baseline × {load.cycle_ms:.2f} ms: every 10 tok/s of it ask for {load.cycle_ms / 100:.2f} accept length"
@@ -179,7 +170,7 @@ def _without_arithmetic(case: Case) -> Iterator[str]:
 def _notes(case: Case, wanted: int | None, *, assumed: bool) -> Iterator[str]:
     running, load = case.running, case.load
     if load is not None and wanted is not None and load.running not in (None, wanted):
-        yield f"nothing was seen at {_requests(wanted)}; judged at {load.running}"
+        yield f"nothing was seen at {count(wanted, 'running request')}; judged at {load.running}"
     elif case.baseline_tok_s is not None and case.speed and assumed:
         yield (
             f"the baseline of {case.baseline_tok_s:g} tok/s is taken as that of one request; one measured with N "
