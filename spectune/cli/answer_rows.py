@@ -9,6 +9,8 @@ from typing import Any
 from spectune.search.answer.sentence import unconfirmed
 
 SHOWN_OF_THE_REST = 6
+MARKS = {"pays": "green", "loses": "red", "unclear": "yellow"}
+"""Colour of each verdict."""
 Row = Mapping[str, Any]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,9 @@ from rich.text import Text
 from spectune.analysis.estimate import Estimate
 from spectune.analysis.why.arithmetic import needed
 from spectune.answer import Answer
-from spectune.cli.answer_rows import answer_rows
+from spectune.cli.answer_rows import MARKS, answer_rows
 from spectune.cli.effects_table import effect_lines
-from spectune.cli.terminal import OUT, clock, print_json
+from spectune.cli.terminal import OUT, clock, print_json, print_simulated, row_of
 from spectune.counts import count
 
 LEGEND = """\
@@ -26,7 +27,7 @@ launches an exported script again, in turns with the best baseline"""
 TOO_SHORT = "(too short): not measured long enough to say how exactly; a longer workload.level_time_limit would do"
 # level, tok/s of one request, of all, speedup with interval, accept length measured and needed, cycle, gap
 WIDTHS = (6, 9, 8, 20, 8, 8, 10, 2)
-MARKS = {"pays": "green", "loses": "red", "unclear": "yellow"}
+_line = partial(row_of, WIDTHS)
 
 
 def print_answer(answer: Answer, *, as_json: bool) -> None:
@@ -36,7 +37,7 @@ def print_answer(answer: Answer, *, as_json: bool) -> None:
         return
     summary = answer.summary
     if summary["simulated"]:
-        OUT.print("SIMULATED: no figure here was measured on a real engine", style="bold yellow")
+        print_simulated()
     OUT.print()
     OUT.print(Text(summary["sentence"], style="bold"))
     for line in summary["details"]:
@@ -119,10 +120,6 @@ def _machine_lines(summary: Mapping[str, Any]) -> list[str]:
     if (drift := summary["drift"]) is not None and drift["corrected"]:
         lines.append(drift["words"])
     return lines
-
-
-def _line(*cells: str) -> str:
-    return "".join(f"{cell:>{width}}" for cell, width in zip(cells, WIDTHS, strict=True))
 
 
 def _figure(estimate: list[float] | None, digits: int) -> str:

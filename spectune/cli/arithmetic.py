@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spectune.analysis.break_even import break_even
-from spectune.cli.terminal import OUT, print_json
+from spectune.cli.terminal import print_json, print_line
 
 
 def print_break_even(
@@ -35,4 +35,4 @@ def print_break_even(
         print_json(result.to_json())
         return
     for sentence in result.words:
-        OUT.print(sentence, markup=False, soft_wrap=True)
+        print_line(sentence)

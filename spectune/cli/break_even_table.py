@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from spectune.analysis.why import BreakEvenOfStudy, BreakEvenRow, CycleParts, Training, Waterfall, WhatIf
-from spectune.cli.answer_rows import SHOWN_OF_THE_REST
-from spectune.cli.terminal import OUT
+from spectune.cli.answer_rows import MARKS, SHOWN_OF_THE_REST
+from spectune.cli.terminal import OUT, print_line
 from spectune.counts import count
 
 # level, class, accept length, needed, possible, speedup, cycle, gap; between the last two draft, verify, host
@@ -16,7 +16,6 @@ WIDTHS = (6, 10, 18, 18, 4, 9, 8, 2)
 PARTS = (8, 8, 7)
 WIDTH, COLUMN = 100, 12
 LONGEST_STEP = 60
-MARKS = {"pays": "green", "loses": "red", "unclear": "yellow"}
 METHOD = """\
 accept: tokens per verify; needed: to be as fast as the best launch without speculation, accept / speedup; of: the most
 these settings can accept; speedup: of one request; 95 % intervals, those of needed from launches relaunched beside it
@@ -28,13 +27,13 @@ draft, verify, host: ms of the cycle, told apart by a regression over all launch
 def print_break_even_of(answer: BreakEvenOfStudy) -> None:
     """Print what the study says, the candidate it is about first."""
     if answer.missing is not None:
-        OUT.print(answer.missing, markup=False, soft_wrap=True)
+        print_line(answer.missing)
         return
     whole = [row for row in answer.rows if row.prompt_class is None]
     chosen = next(r for r in whole if (r.candidate_id, r.level) == (answer.candidate_id, answer.level))
     OUT.print(Text(f"{chosen.label} at {chosen.level} ({answer.why})", style="bold"), soft_wrap=True)
     for sentence in answer.words:
-        OUT.print(f"  {sentence}", markup=False, soft_wrap=True)
+        print_line(f"  {sentence}")
     _print_rows(answer.rows, chosen.candidate_id, answer.words)
     falls = next(w for w in answer.waterfalls if (w.candidate_id, w.level) == (chosen.candidate_id, chosen.level))
     _print_waterfall(falls)
@@ -49,7 +48,7 @@ def print_training(trained: Training) -> None:
     for samples, length in trained.curve[::4]:
         OUT.print(f"{f'{samples:,} samples':<76}{length.words:>24}", markup=False)
     for sentence in trained.words:
-        OUT.print(sentence, markup=False, soft_wrap=True)
+        print_line(sentence)
 
 
 def _print_rows(rows: Sequence[BreakEvenRow], first: str, said: Sequence[str]) -> None:
@@ -125,11 +124,11 @@ def _print_causes(answer: BreakEvenOfStudy) -> None:
     for cause in answer.causes:
         gain = "?" if cause.tok_s_lost is None else f"{'up to ' * cause.at_most}{cause.tok_s_lost:.1f}"
         helps = "" if cause.actions else "; nothing known to help"
-        OUT.print(f"{gain:>14}  {cause.cause}: {cause.evidence}{helps}", markup=False, soft_wrap=True)
+        print_line(f"{gain:>14}  {cause.cause}: {cause.evidence}{helps}")
     if answer.actions:
         _heading("What to do next, cheapest first")
         for words, cost in answer.actions:
-            OUT.print(f"{cost:>16}: {words}", markup=False, soft_wrap=True)
+            print_line(f"{cost:>16}: {words}")
 
 
 def _print_what_if(what_if: WhatIf) -> None:

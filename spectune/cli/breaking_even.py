@@ -12,7 +12,7 @@ from spectune.cli.break_even_table import print_break_even_of, print_training
 from spectune.cli.drafter_points import parse_points
 from spectune.cli.exit_codes import ExitCode
 from spectune.cli.measuring_what_if import measure_what_if
-from spectune.cli.terminal import OUT, print_json, told_when_slow
+from spectune.cli.terminal import print_json, print_simulated, told_when_slow
 from spectune.errors import SpectuneError
 from spectune.search import StudyFolder, TrialRecord
 from spectune.search.why import break_even_of, engine_cycles, training_of
@@ -104,7 +104,7 @@ def _of_study(study: str, asked: Asked, *, targets: Sequence[float], as_json: bo
         print_json(told | ({} if trained is None else {"training": trained.to_json()}))
     else:
         if simulated:
-            OUT.print("SIMULATED: no figure here was measured on a real engine", style="bold yellow")
+            print_simulated()
         print_break_even_of(answer)
         if trained is not None:
             print_training(trained)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rich.text import Text
 
-from spectune.cli.engines import provision
+from spectune.cli.engines import provision_for
 from spectune.cli.exit_codes import ExitCode
 from spectune.cli.interruptible import run_interruptible
 from spectune.cli.live import Lines, LiveTable
-from spectune.cli.terminal import OUT, PROGRESS, print_json
+from spectune.cli.terminal import OUT, PROGRESS, print_json, print_simulated, row_of
 from spectune.engines.address import DEFAULT_PORT, LOOPBACK
 from spectune.engines.open import missing_models, open_engine
 from spectune.engines.protocol import Engine
@@ -36,6 +37,7 @@ from spectune.space import SearchSpace, load_space
 
 SCHEMA = 1
 WIDTHS = (20, 22, 22)
+_row = partial(row_of, WIDTHS)
 LEGEND = "decode speed of one request, tok/s, with 95 % intervals over launches:"
 
 
@@ -50,8 +52,7 @@ def check_file(path: Path, *, space_file: str | None, as_json: bool) -> int:
     folder = script.folder()
     space = with_prompts(folder, folder.space(), None if space_file is None else load_space(space_file))
     question = _question(script, folder, space)
-    if space.engine.runtime is not None:
-        provision(space.engine.runtime, torch_index=None)
+    provision_for(space.engine)
     engine = open_engine(with_own_profile(folder, space))
     problems = [*engine.missing(), *missing_models(space, engine)]
     if problems:
@@ -129,7 +130,7 @@ def _print(
     words: str,
 ) -> None:
     if question.space.engine.kind == "simulated":
-        OUT.print("SIMULATED: no figure here was measured on a real engine", style="bold yellow")
+        print_simulated()
     label = question.space.label(question.record.candidate)
     what = one_line(f"{script.path}: {label}, launch {script.trial} of {script.study}")
     OUT.print(what, markup=False, soft_wrap=True)
@@ -183,10 +184,6 @@ def _level_lines(level: LevelHeld) -> Iterator[Text]:
 
 def _line(name: str, figures: tuple[Any, Any]) -> Text:
     return Text(_row(name, *(figure.cell(1) for figure in figures)))
-
-
-def _row(*cells: str) -> str:
-    return "".join(f"{cell:>{width}}" for cell, width in zip(cells, WIDTHS, strict=True))
 
 
 def _json(

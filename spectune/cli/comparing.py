@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from rich.text import Text
@@ -11,7 +12,7 @@ from spectune.analysis.change_words import change_words, changed
 from spectune.analysis.comparison import Comparison
 from spectune.cli.answering import open_study_records
 from spectune.cli.exit_codes import ExitCode
-from spectune.cli.terminal import OUT, print_json
+from spectune.cli.terminal import OUT, print_json, print_simulated, row_of
 from spectune.errors import SpectuneError
 from spectune.machine import Difference
 from spectune.printable import one_line
@@ -35,6 +36,7 @@ SHOWN_CHANGES = 12
 SCHEMA = 1
 NAMED_CHANGES = 3
 WIDTHS = (6, 22, 22, 15)
+_row = partial(row_of, WIDTHS)
 ROLES = {
     RECOMMENDED: "what each recommends", BASELINE: "the best of each without speculation", BOTH: "measured in both",
 }  # fmt: skip
@@ -65,7 +67,7 @@ def compare_two(first: str, second: str, *, as_json: bool) -> int:
         print_json(_json(before, after, changes, compared, simulated=kinds[0]))
         return ExitCode.DONE
     if kinds[0]:
-        OUT.print("SIMULATED: no figure here was measured on a real engine", style="bold yellow")
+        print_simulated()
     for line in _lines(before, after, changes, compared):
         OUT.print(line, markup=False, soft_wrap=True)
     return ExitCode.DONE
@@ -194,10 +196,6 @@ def _level_lines(level: LevelChange) -> Iterator[Text]:
     if level.own is not None:
         own = Text(_row("", "", "", "") + "  beyond that: ")
         yield own.append(change_words(level.own), style="bold" if changed(level.own) else "dim")
-
-
-def _row(*cells: str) -> str:
-    return "".join(f"{cell:>{width}}" for cell, width in zip(cells, WIDTHS, strict=True))
 
 
 def _name(pair: Pair, before: Side, after: Side) -> str:

@@ -8,9 +8,8 @@ from rich.table import Table
 
 from spectune.analysis.diagnosis import Cause, Diagnosis, Load, Running
 from spectune.cli.known_server import UNNAMED
-from spectune.cli.terminal import OUT
+from spectune.cli.terminal import OUT, print_line
 from spectune.counts import count
-from spectune.printable import printable
 
 MOST_ROWS = 8
 NOTHING_FOUND = "nothing that slows it down was found"
@@ -19,24 +18,26 @@ NOTHING_MEASURED = "no cause was found, but nothing was measured either"
 
 def print_diagnosis(title: str, known: Running, diagnosis: Diagnosis) -> None:
     """Print everything that is to be said."""
-    _say(title)
+    print_line(title)
     if known.simulated:
-        _say("SIMULATED: spectune's own engine answers in place of SGLang; no figure here is of the hardware it names")
+        print_line(
+            "SIMULATED: spectune's own engine answers in place of SGLang; no figure here is of the hardware it names"
+        )
     for sentence in _launched(known):
-        _say(sentence)
+        print_line(sentence)
     if known.loads:
         OUT.print(_table(known, diagnosis.load))
     for sentence in (*diagnosis.words, *(f"note: {note}" for note in diagnosis.notes)):
-        _say(sentence)
+        print_line(sentence)
     if not diagnosis.causes:
-        _say(NOTHING_FOUND if diagnosis.measured else NOTHING_MEASURED)
+        print_line(NOTHING_FOUND if diagnosis.measured else NOTHING_MEASURED)
         return
-    _say("likely causes, most tokens per second lost first:")
+    print_line("likely causes, most tokens per second lost first:")
     for number, cause in enumerate(diagnosis.causes, 1):
-        _say(f"  {number}. {cause.name} ({_lost(cause)}): {cause.evidence}")
-    _say("what to do, cheapest first:")
+        print_line(f"  {number}. {cause.name} ({_lost(cause)}): {cause.evidence}")
+    print_line("what to do, cheapest first:")
     for action in diagnosis.actions:
-        _say(f"  - {action.cost}: {action.words}")
+        print_line(f"  - {action.cost}: {action.words}")
 
 
 def _launched(known: Running) -> Iterator[str]:
@@ -110,7 +111,3 @@ def _figure(value: float | None, form: str) -> str:
 
 def _bracketed(text: str | None) -> str:
     return f"({text})" if text else ""
-
-
-def _say(text: str) -> None:
-    OUT.print(printable(text), markup=False, soft_wrap=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from spectune.cli.terminal import OUT
+from spectune.cli.terminal import OUT, print_line
 from spectune.machine import Finding, Fingerprint, overview
 from spectune.printable import printable
 
@@ -26,10 +26,10 @@ def print_checkup(fingerprint: Fingerprint, findings: Sequence[Finding]) -> None
     for finding in findings:
         seen = Text.assemble((f"{finding.severity}: ", STYLES[finding.severity]), printable(finding.seen))
         OUT.print(seen, soft_wrap=True)
-        OUT.print(Text(f"  why: {printable(finding.why)}"), soft_wrap=True)
+        print_line(f"  why: {finding.why}")
         if finding.way_out:
-            OUT.print(Text(f"  way out: {printable(finding.way_out)}"), soft_wrap=True)
-    OUT.print(Text(verdict(findings)), soft_wrap=True)
+            print_line(f"  way out: {finding.way_out}")
+    print_line(verdict(findings))
 
 
 def verdict(findings: Sequence[Finding]) -> str:

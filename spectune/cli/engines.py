@@ -7,14 +7,14 @@ import time
 
 from spectune.cli.installation_words import told
 from spectune.cli.program import TORCH_INDEX_VARIABLE
-from spectune.cli.terminal import OUT, PROGRESS, clock, print_json
+from spectune.cli.terminal import PROGRESS, clock, print_json, print_line
 from spectune.engines import cpu_reference
 from spectune.engines.cpu_reference import Runtime
 from spectune.errors import SpectuneError
 from spectune.space import EngineSection
 
 
-def provision_for(section: EngineSection, *, torch_index: str | None) -> None:
+def provision_for(section: EngineSection, *, torch_index: str | None = None) -> None:
     """Install the runtime that a space names, if it names one.
 
     Raises:
@@ -30,7 +30,7 @@ def provision_for(section: EngineSection, *, torch_index: str | None) -> None:
         )
 
 
-def provision(name: str, *, torch_index: str | None = None) -> Runtime:
+def provision(name: str, *, torch_index: str | None) -> Runtime:
     """Return the runtime, installed first if it is not there; says what that will cost before it begins.
 
     Raises:
@@ -56,7 +56,7 @@ def install(name: str, *, torch_index: str | None, as_json: bool) -> None:
     if as_json:
         print_json(_row(runtime))
     else:
-        OUT.print(f"{name} is {'already ' if there else ''}installed in {runtime.path}", markup=False, soft_wrap=True)
+        print_line(f"{name} is {'already ' if there else ''}installed in {runtime.path}")
 
 
 def show(*, as_json: bool) -> None:
@@ -66,9 +66,9 @@ def show(*, as_json: bool) -> None:
         print_json([_row(runtime) for runtime in found])
         return
     for runtime in found:
-        OUT.print(f"{runtime.name}  SGLang {runtime.sglang_version}  {runtime.path}", markup=False, soft_wrap=True)
+        print_line(f"{runtime.name}  SGLang {runtime.sglang_version}  {runtime.path}")
     if not found:
-        OUT.print("none installed; `spectune engine install cpu-reference` installs the real SGLang for a CPU")
+        print_line("none installed; `spectune engine install cpu-reference` installs the real SGLang for a CPU")
 
 
 def remove(name: str, *, as_json: bool) -> None:
@@ -77,7 +77,7 @@ def remove(name: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"removed": name})
     else:
-        OUT.print(f"removed {name}", markup=False)
+        print_line(f"removed {name}")
 
 
 def _row(runtime: Runtime) -> dict[str, str]:

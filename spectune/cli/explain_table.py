@@ -9,7 +9,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from spectune.cli.terminal import OUT
+from spectune.cli.terminal import OUT, print_line
 from spectune.engines.sglang.launch_line.command_line import LaunchLine
 from spectune.engines.sglang.resolution import Finding, Machine
 from spectune.engines.sglang.rules.names import MODEL
@@ -48,10 +48,10 @@ def print_explanation(
     """Print what was assumed, the verdict, the findings and the table; what is not known of a model comes first."""
     for finding in findings:
         if finding.rule == ASSUMED:
-            OUT.print(f"{printable(finding.message)}; {printable(finding.advice)}", markup=False, soft_wrap=True)
+            print_line(f"{finding.message}; {finding.advice}")
     tested = "" if machine.tested else " (read, not run)"
     verdict = _verdict(status, line, findings)
-    OUT.print(f"{printable(verdict)}: SGLang {line.version} on {machine.name}{tested}", markup=False, soft_wrap=True)
+    print_line(f"{verdict}: SGLang {line.version} on {machine.name}{tested}")
     order = list(_STYLES)
     for finding in sorted(findings, key=lambda one: (one.rule not in UNSEEN, order.index(one.severity))):
         if finding.rule in (ASSUMED, UNTESTED):  # said above
@@ -61,7 +61,7 @@ def print_explanation(
             soft_wrap=True,
         )
         if finding.advice:
-            OUT.print(Text(f"  way out: {printable(finding.advice)}"), soft_wrap=True)
+            print_line(f"  way out: {finding.advice}")
     _print_resolved(status, line, resolved)
 
 
@@ -103,7 +103,7 @@ def _print_resolved(status: str, line: LaunchLine, resolved: Mapping[str, Any]) 
     kept = [name for name, *_, mark in rows if not mark]
     passed = [field_of(name) for name in line.arguments if field_of(name) not in resolved]
     if kept or passed:
-        OUT.print(f"as given: {', '.join(dict.fromkeys((*kept, *passed)))}", markup=False, soft_wrap=True)
+        print_line(f"as given: {', '.join(dict.fromkeys((*kept, *passed)))}")
 
 
 def field_of(option: str) -> str:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from spectune.analysis.why.forced import ForcedRuns
-from spectune.cli.engines import provision
+from spectune.cli.engines import provision_for
 from spectune.cli.exit_codes import ExitCode
 from spectune.cli.interruptible import run_interruptible
 from spectune.cli.live import Lines
-from spectune.cli.terminal import OUT, PROGRESS, print_json
+from spectune.cli.terminal import OUT, PROGRESS, print_json, print_line, print_simulated
 from spectune.engines.open import open_engine
 from spectune.errors import InputProblems, SpectuneError
 from spectune.search import StudyFolder, TrialRecord
@@ -38,8 +38,7 @@ def measure_what_if(study: str, *, candidate_id: str | None, space_file: str | N
     space = with_prompts(folder, folder.space(), None if space_file is None else load_space(space_file))
     space = with_own_profile(folder, space)
     candidate = _candidate(records, candidate_id or break_even_of(records, space).candidate_id, folder)
-    if space.engine.runtime is not None:
-        provision(space.engine.runtime, torch_index=None)
+    provision_for(space.engine)
     problems = open_engine(space).missing()
     if problems:
         raise InputProblems(problems)
@@ -81,7 +80,7 @@ def _show(folder: StudyFolder, space: SearchSpace, candidate: Candidate, found: 
         )  # fmt: skip
         return
     if simulated:
-        OUT.print("SIMULATED: no figure here was measured on a real engine", style="bold yellow")
+        print_simulated()
     OUT.print(Text(f"{space.label(candidate)}, made to accept so many tokens a verify", style="bold"))
     OUT.print(
         f"{'level':>6}{'forced':>8}{'accepted':>10}{'predicted':>11}{'measured tok/s':>24}{'off':>8}", style="dim"
@@ -102,4 +101,4 @@ def _show(folder: StudyFolder, space: SearchSpace, candidate: Candidate, found: 
     if not found.steady:
         OUT.print("the machine did not hold still meanwhile: this judges no prediction; measure again when it is quiet")
     where = folder.root / WHAT_IF
-    OUT.print(f"kept under {where}; these launches are never scored or exported", markup=False, soft_wrap=True)
+    print_line(f"kept under {where}; these launches are never scored or exported")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
+from spectune.cli.exit_codes import ExitCode
 from spectune.cli.silence import SILENCE
 from spectune.cli.terminal import OUT, PROGRESS, print_json, print_line
 from spectune.counts import count
@@ -22,7 +23,6 @@ from spectune.engines.simulated.under_load import UnderLoad
 from spectune.errors import SpectuneError
 
 PAGE = "docs/profiles.md"
-SERVES, FAILS = 0, 1
 
 
 def print_prediction(
@@ -49,9 +49,9 @@ def print_prediction(
         if wrong.exit_code != RESOLVER_REFUSED:
             raise SpectuneError(f"SGLang would refuse this command: {wrong}") from None
         _show_refusal(ended(str(wrong), wrong.advice), as_json=as_json)
-        return FAILS
+        return ExitCode.NO
     prediction = predict(launch, concurrency, context_tokens, prompt_class, output_tokens)
-    code, why = (FAILS, why_failing(launch, command.doom)) if prediction.fails else (SERVES, None)
+    code, why = (ExitCode.NO, why_failing(launch, command.doom)) if prediction.fails else (ExitCode.DONE, None)
     if as_json:
         print_json({**prediction.to_json(), "reason": why})
         return code

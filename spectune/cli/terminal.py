@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -123,6 +123,16 @@ def print_json(value: Any) -> None:
 def print_line(text: str) -> None:
     """Print a line on standard output as it is, nothing in it that a terminal would obey."""
     OUT.print(printable(text), markup=False, soft_wrap=True)
+
+
+def print_simulated() -> None:
+    """Print what has to be known of every figure below it."""
+    OUT.print("SIMULATED: no figure here was measured on a real engine", style="bold yellow")
+
+
+def row_of(widths: Sequence[int], *cells: str) -> str:
+    """Return a row of a table of fixed columns, each cell at the right of its own."""
+    return "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
 
 
 def clock(seconds: float) -> str:
