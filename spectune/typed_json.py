@@ -1,4 +1,4 @@
-"""Values read from JSON, held to the types their dataclasses declare."""
+"""Values read from JSON, held to the types that they should have."""
 
 from __future__ import annotations
 
@@ -48,6 +48,21 @@ def _fits(value: Any, hint: Any) -> bool:
 
 def _spelled(hint: Any) -> str:
     return hint.__name__ if isinstance(hint, type) and get_origin(hint) is None else str(hint).replace("typing.", "")
+
+
+def whole_number(value: Any) -> int | None:
+    """Return a value that is a whole number, None for any other: true and false are none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def mapping_of(value: Any) -> Mapping[str, Any]:
+    """Return a value that is an object, an empty one for any other."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def objects_of(value: Any) -> list[Mapping[str, Any]]:
+    """Return the objects of a list, an empty list for any other value."""
+    return [mapping_of(entry) for entry in value] if isinstance(value, list | tuple) else []
 
 
 def count_of(value: Any) -> int:

@@ -15,6 +15,7 @@ from spectune.engines.sglang.server_answers import ServerAnswers
 from spectune.engines.sglang.server_log import ServerFacts, read_back
 from spectune.engines.sglang.versions.history import is_newest_by, newest_known
 from spectune.serving.failures import classify
+from spectune.typed_json import mapping_of, whole_number
 
 UNNAMED = "unnamed"
 """Algorithm of a log that shows speculation, but begins after the arguments."""
@@ -110,9 +111,9 @@ def _launch(arguments: Mapping[str, Any], backends: Mapping[str, str]) -> Runnin
     draft = arguments.get("speculative_draft_model_path")
     return Running(
         algorithm=_algorithm(arguments),
-        num_steps=_whole(arguments.get("speculative_num_steps")),
-        eagle_topk=_whole(arguments.get("speculative_eagle_topk")),
-        num_draft_tokens=_whole(arguments.get("speculative_num_draft_tokens")),
+        num_steps=whole_number(arguments.get("speculative_num_steps")),
+        eagle_topk=whole_number(arguments.get("speculative_eagle_topk")),
+        num_draft_tokens=whole_number(arguments.get("speculative_num_draft_tokens")),
         draft_path=None if draft is None else str(draft),
         backends=backends,
         graphs_possible=arguments.get("device", "cuda") != "cpu" and arguments.get("disaggregation_mode") != "prefill",
@@ -135,10 +136,10 @@ def _algorithm(arguments: Mapping[str, Any]) -> str | None:
 
 def _asked(arguments: Mapping[str, Any]) -> int | None:
     """Running requests asked for, per data-parallel rank."""
-    asked = _whole(arguments.get("max_running_requests"))
-    ranks = _whole(arguments.get("attn_dp_size")) or 1
+    asked = whole_number(arguments.get("max_running_requests"))
+    ranks = whole_number(arguments.get("attn_dp_size")) or 1
     if ranks == 1 and arguments.get("enable_dp_attention"):
-        ranks = _whole(arguments.get("dp_size")) or 1
+        ranks = whole_number(arguments.get("dp_size")) or 1
     return None if asked is None else max(1, asked // ranks)
 
 
@@ -147,14 +148,8 @@ def _configured(arguments: Mapping[str, Any]) -> int | None:
     batches = _decode_graphs(arguments).get("bs") or arguments.get("cuda_graph_bs") or ()
     sizes = [size for size in batches if isinstance(size, int)] if isinstance(batches, list | tuple) else []
     most = _decode_graphs(arguments).get("max_bs") or arguments.get("cuda_graph_max_bs")
-    return max(sizes, default=None) or _whole(most)
+    return max(sizes, default=None) or whole_number(most)
 
 
 def _decode_graphs(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    config = arguments.get("cuda_graph_config")
-    decode = config.get("decode") if isinstance(config, Mapping) else None
-    return decode if isinstance(decode, Mapping) else {}
-
-
-def _whole(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    return mapping_of(mapping_of(arguments.get("cuda_graph_config")).get("decode"))

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from spectune.machine.gpus import IDLE, POWER_CAP, SLOWDOWNS
+from spectune.typed_json import mapping_of, objects_of
 
 Flat = Mapping[str, Any]
 
@@ -106,7 +107,7 @@ def without_gpus(fingerprint: Mapping[str, Any], keys: Collection[str]) -> Mappi
     if not keys:
         return fingerprint
     kept = [gpu for key, gpu in _devices(fingerprint).items() if key not in keys]
-    return {**fingerprint, "gpus": {**_mapping(fingerprint.get("gpus")), "devices": kept}}
+    return {**fingerprint, "gpus": {**mapping_of(fingerprint.get("gpus")), "devices": kept}}
 
 
 def throttling(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:
@@ -183,26 +184,20 @@ def _limited(gpu: Flat) -> bool:
 
 
 def _devices(fingerprint: Mapping[str, Any]) -> dict[str, Flat]:
-    devices = _mapping(fingerprint.get("gpus")).get("devices")
-    listed = [_mapping(gpu) for gpu in devices] if isinstance(devices, list | tuple) else []
-    return {str(gpu.get("uuid") or gpu.get("index")): gpu for gpu in listed}
+    devices = objects_of(mapping_of(fingerprint.get("gpus")).get("devices"))
+    return {str(gpu.get("uuid") or gpu.get("index")): gpu for gpu in devices}
 
 
 def _by_name(fingerprint: Mapping[str, Any]) -> dict[str, Any]:
     """Turn the lists of GPUs and files into mappings, so that order does not count."""
-    gpus, software = _mapping(fingerprint.get("gpus")), _mapping(fingerprint.get("software"))
-    listed = software.get("nccl_files")
-    entries = [_mapping(entry) for entry in listed] if isinstance(listed, list | tuple) else []
+    gpus, software = mapping_of(fingerprint.get("gpus")), mapping_of(fingerprint.get("software"))
+    entries = objects_of(software.get("nccl_files"))
     files = {str(entry.get("path")): {"digest": entry.get("digest")} for entry in entries}
     return {
         **fingerprint,
         "gpus": {**gpus, "devices": _devices(fingerprint)},
         "software": {**software, "nccl_files": files},
     }
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from spectune.machine.fingerprint import SCHEMA
 from spectune.machine.gpus import IDLE
+from spectune.typed_json import mapping_of, objects_of
 
 
 def overview(environment: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -27,25 +28,25 @@ def overview(environment: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _software(environment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    software = _mapping(environment.get("software"))
+    software = mapping_of(environment.get("software"))
     yield "engine", _plain(software.get("engine"))
     yield "its packages", _plain(software.get("packages"))
     yield "spectune", _joined(software, "{spectune}", " on Python {python}")
     yield "libraries", _plain(software.get("libraries"))
     yield "variables", _plain(software.get("variables"))
-    files = _listed(software.get("nccl_files"))
+    files = objects_of(software.get("nccl_files"))
     yield "NCCL files", ", ".join(f"{file.get('path')} ({_plain(file.get('variables'))})" for file in files)
     yield "sitecustomize", _plain(software.get("engine_sitecustomize") or software.get("sitecustomize"))
 
 
 def _gpus(environment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    gpus = _mapping(environment.get("gpus"))
+    gpus = mapping_of(environment.get("gpus"))
     if gpus.get("problem"):
         yield "GPUs", str(gpus["problem"])
         return
     yield "driver", _joined(gpus, "{driver}", ", CUDA up to {cuda}")
     alike: dict[str, list[str]] = {}
-    for gpu in _listed(gpus.get("devices")):
+    for gpu in objects_of(gpus.get("devices")):
         alike.setdefault(_gpu(gpu), []).append(str(gpu.get("index")))
     for text, numbers in alike.items():
         yield f"GPU {', '.join(numbers)}", text
@@ -68,7 +69,7 @@ def _gpu(gpu: Mapping[str, Any]) -> str:
 
 
 def _host(environment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    host = _mapping(environment.get("host"))
+    host = mapping_of(environment.get("host"))
     yield "processor", _joined(host, "{cpu}", ", {cores} cores", " ({bound_to})", ", quota of {cgroup_cores:g}")
     yield "NUMA", _joined(host, "nodes: {numa_nodes}", ", bound to {bound_nodes}")
     yield "governor", _joined(host, "{governor}", ", {max_mhz} MHz at most")
@@ -87,14 +88,6 @@ def _joined(facts: Mapping[str, Any], *templates: str) -> str:
         except (KeyError, ValueError, TypeError):
             continue
     return text
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _listed(value: Any) -> list[Mapping[str, Any]]:
-    return [_mapping(entry) for entry in value] if isinstance(value, list | tuple) else []
 
 
 def _plain(value: Any) -> str:

@@ -6,9 +6,9 @@ import hashlib
 import re
 import socket
 from collections.abc import Sequence
-from itertools import groupby
 
 from spectune.machine.gpus import Gpu
+from spectune.machine.reading import as_ranges
 
 LONGEST_HOST, LONGEST_GROUP = 63, 40
 
@@ -32,12 +32,9 @@ def place_of(host: str, gpus: Sequence[str] = ()) -> str:
     named = re.sub(r"[^A-Za-z0-9.-]", "_", host)[:LONGEST_HOST] or "unnamed"
     if not gpus:
         return named
-    numbers = sorted({int(name) for name in gpus if name.isdecimal()})
+    numbers = [int(name) for name in gpus if name.isdecimal()]
     slices = sorted({name for name in gpus if not name.isdecimal()})
-    # Numbers that follow each other differ from their place in the list by the same amount.
-    runs = [[number for _, number in run] for _, run in groupby(enumerate(numbers), lambda at: at[1] - at[0])]
-    text = ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
-    group = ",".join(filter(None, [text, *(re.sub(r"[^A-Za-z0-9-]", "_", name) for name in slices)]))
+    group = ",".join(filter(None, [as_ranges(numbers), *(re.sub(r"[^A-Za-z0-9-]", "_", name) for name in slices)]))
     if len(group) > LONGEST_GROUP:
         group = hashlib.sha256(group.encode()).hexdigest()[:12]
     return f"{named}:gpu{group}"

@@ -15,6 +15,7 @@ from spectune.space.names import ALGORITHM, DRAFTER, EAGLE_TOPK, NO_SPECULATION,
 from spectune.space.names import is_environment as _is_environment
 from spectune.space.parameters import environment_name
 from spectune.space.values import UNSET, Value, canonical, canonical_json, text_of
+from spectune.typed_json import whole_number
 
 _ID_DIGITS = 12
 
@@ -139,8 +140,7 @@ class Candidate:
         return candidate
 
     def _integer(self, name: str) -> int | None:
-        value = self.values.get(name)
-        return value if isinstance(value, int) and not isinstance(value, bool) else None
+        return whole_number(self.values.get(name))
 
 
 def _canonical(name: str, raw: object) -> Value:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from spectune.typed_json import mapping_of, whole_number
+
 # SGLang has no single test for multi-head latent attention: it lists architectures (configs/model_config.py:1362-1515).
 MLA_ARCHITECTURES = frozenset(
     {
@@ -97,20 +99,17 @@ class Model:
 
     def text(self, key: str) -> Any:
         """Return a value of the language model's part of the config; None when it is not there."""
-        nested = self.config.get("text_config")
-        inner = nested.get(key) if isinstance(nested, Mapping) else None
+        inner = mapping_of(self.config.get("text_config")).get(key)
         return self.config.get(key) if inner is None else inner
 
     def integer(self, key: str) -> int | None:
         """Return a whole number of the language model's part of the config."""
-        value = self.text(key)
-        return value if isinstance(value, int) and not isinstance(value, bool) else None
+        return whole_number(self.text(key))
 
     @property
     def rope_scaling(self) -> Mapping[str, Any]:
         """How positions are stretched; transformers 5 calls it `rope_parameters`."""
-        scaling = self.text("rope_scaling") or self.text("rope_parameters")
-        return scaling if isinstance(scaling, Mapping) else {}
+        return mapping_of(self.text("rope_scaling") or self.text("rope_parameters"))
 
     @property
     def context_length(self) -> int | None:

@@ -7,14 +7,15 @@ from spectune.engines.sglang.preflight.pair import Pair
 from spectune.engines.sglang.rules.names import CONTEXT
 from spectune.engines.sglang.rules.rule import LAUNCHED, READ
 from spectune.engines.sglang.variables import LONGER_CONTEXT, longer_context_allowed
+from spectune.typed_json import whole_number
 
 TOO_SHORT = "draft-context"
 
 
 def _served(pair: Pair) -> int | None:
     """Return the context length of the launch, which SGLang hands to the drafter too."""
-    given = pair.arguments.get(CONTEXT)
-    return given if isinstance(given, int) and not isinstance(given, bool) else pair.target.context_length
+    given = whole_number(pair.arguments.get(CONTEXT))
+    return pair.target.context_length if given is None else given
 
 
 def _shorter(pair: Pair) -> tuple[int, int] | None:

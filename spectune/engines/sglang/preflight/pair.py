@@ -13,6 +13,7 @@ from spectune.engines.sglang.preflight.checkpoint import Checkpoint
 from spectune.engines.sglang.preflight.safetensors_header import Tensor
 from spectune.engines.sglang.preflight.values import Magnitude, magnitude
 from spectune.engines.sglang.versions.history import older_than
+from spectune.typed_json import mapping_of, whole_number
 
 FUSION = ("fc.weight", "eagle_linear.weight")
 ANY_FUSION = ("fc.", "eagle_linear.")
@@ -72,8 +73,7 @@ class Pair:
     @cached_property
     def eagle_config(self) -> Mapping[str, Any]:
         """The part of the drafter's config that EAGLE-3 has for itself."""
-        found = self.draft.model.config.get("eagle_config")
-        return found if isinstance(found, Mapping) else {}
+        return mapping_of(self.draft.model.config.get("eagle_config"))
 
     @property
     def uses_auxiliary(self) -> bool:
@@ -95,16 +95,16 @@ class Pair:
         """Hidden states that the drafter's fusion layer is built for."""
         if older_than(self.version, ANY_AUXILIARY):
             return DEFAULT_AUXILIARY
-        said = self.draft.model.config.get("num_aux_hidden_states")
-        if isinstance(said, int) and not isinstance(said, bool) and said > 0:
+        said = whole_number(self.draft.model.config.get("num_aux_hidden_states"))
+        if said is not None and said > 0:
             return said
         return len(self.layer_ids) if isinstance(self.layer_ids, list) and self.layer_ids else DEFAULT_AUXILIARY
 
     @property
     def input_width(self) -> int | None:
         """Width of one of them, as the drafter expects it."""
-        said = self.draft.model.config.get("target_hidden_size")
-        return said if isinstance(said, int) and not isinstance(said, bool) else self.draft.hidden_size
+        said = whole_number(self.draft.model.config.get("target_hidden_size"))
+        return self.draft.hidden_size if said is None else said
 
     @cached_property
     def fusion(self) -> Tensor | None:

@@ -10,6 +10,7 @@ from spectune.engines.sglang.preflight.safetensors_header import Tensor
 from spectune.engines.sglang.preflight.tokens import compared
 from spectune.engines.sglang.preflight.values import FLOATS, integers
 from spectune.engines.sglang.rules.rule import LAUNCHED, READ
+from spectune.typed_json import whole_number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,8 +22,8 @@ SHOWN = 3  # tokens in a message
 
 def _draft_vocabulary(pair: Pair) -> int | None:
     """Return the tokens an EAGLE-3 drafter chooses from."""
-    said = pair.draft.model.config.get("draft_vocab_size")
-    return said if isinstance(said, int) and not isinstance(said, bool) else pair.draft.vocab_size
+    said = whole_number(pair.draft.model.config.get("draft_vocab_size"))
+    return pair.draft.vocab_size if said is None else said
 
 
 def _map(pair: Pair, name: str) -> Tensor | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spectune.engines.sglang.server_log.facts import GraphKind, ServerFacts
+from spectune.typed_json import objects_of, whole_number
 
 _BACKENDS = (
     "attention_backend",
@@ -60,8 +61,9 @@ def read_back(facts: ServerFacts, server_info: Mapping[str, Any]) -> ReadBack:
         facts: Of its log.
         server_info: Answer of `/server_info`; may be empty.
     """
-    states = server_info.get("internal_states")
-    first = states[0] if isinstance(states, list) and states and isinstance(states[0], dict) else {}
+    first = next(iter(objects_of(server_info.get("internal_states"))), {})
+    kv_tokens = whole_number(server_info.get("max_total_num_tokens"))
+    running = whole_number(first.get("effective_max_running_requests_per_dp"))
     arguments = {**facts.arguments, **server_info}
     batches = {kind: capture.batches for kind, capture in facts.captures.items() if capture.finished}
     told = first.get("decode_cuda_graph_bs")
@@ -72,8 +74,8 @@ def read_back(facts: ServerFacts, server_info: Mapping[str, Any]) -> ReadBack:
             del batches[kind]
     return ReadBack(
         graph_batches=batches,
-        kv_tokens=_whole(server_info.get("max_total_num_tokens"), facts.kv_tokens),
-        max_running_requests=_whole(first.get("effective_max_running_requests_per_dp"), facts.max_running_requests),
+        kv_tokens=facts.kv_tokens if kv_tokens is None else kv_tokens,
+        max_running_requests=facts.max_running_requests if running is None else running,
         backends={name: str(arguments[name]) for name in _BACKENDS if arguments.get(name) not in (None, "")},
         rewritten=facts.rewritten,
     )
@@ -102,7 +104,3 @@ def _within(time_s: float | None, begin_s: float | None, end_s: float | None) ->
     if time_s is None:
         return begin_s is None and end_s is None
     return (begin_s is None or time_s >= int(begin_s)) and (end_s is None or time_s <= end_s)
-
-
-def _whole(told: Any, logged: int | None) -> int | None:
-    return told if isinstance(told, int) and not isinstance(told, bool) else logged
