@@ -11,8 +11,8 @@ from statistics import fmean
 from typing import Protocol
 
 from spectune.bench.level import LevelPlan, StopReason
-from spectune.bench.meter import TokenMeter, acceptance_precision, decode_precision, decode_speed, throughput_precision
-from spectune.bench.precision import trend
+from spectune.bench.meter import TokenMeter, acceptance_precision, decode_precision, decode_speed
+from spectune.bench.precision import relative_half_width, trend
 from spectune.bench.records import RequestRecord
 
 TICK_S = 0.1
@@ -87,7 +87,7 @@ class Course:
         if not plan.arrivals.open:
             self.began_s = self.meter.settled_s(self._warm_s, now_s, plan.window_s, plan.warmup_tolerance)
         batches = self.meter.batches(self.began_s, now_s, plan.window_s)
-        self.speed = decode_precision(records) if plan.arrivals.open else throughput_precision(batches)
+        self.speed = decode_precision(records) if plan.arrivals.open else relative_half_width(batches)
         self.acceptance = float("inf")
         if len(batches) >= plan.min_windows and self.speed <= plan.precision:
             self.acceptance = acceptance_precision(records)
@@ -105,7 +105,7 @@ def _highest(batches: Sequence[float], records: Sequence[RequestRecord]) -> High
     seen, within = decode_speed(records), decode_precision(records)
     return Highest(
         decode_speed=float("inf") if seen is None else seen * (1.0 + within),
-        output_throughput=fmean(batches) * (1.0 + throughput_precision(batches)),
+        output_throughput=fmean(batches) * (1.0 + relative_half_width(batches)),
     )
 
 

@@ -10,7 +10,7 @@ from statistics import fmean, pstdev
 import numpy as np
 import numpy.typing as npt
 
-from spectune.bench.precision import relative_half_width, relative_half_width_of_ratio
+from spectune.bench.precision import relative_half_width_of_ratio
 from spectune.bench.records import RequestRecord
 
 _BIN_S = 0.05
@@ -110,11 +110,6 @@ class TokenMeter:
         chance = _BEYOND_CHANCE * pstdev(after) * sqrt(1 / len(before) + 1 / len(after))
         changed = difference > max(chance, tolerance * fmean(after))
         return (first + cut * width) * _BIN_S if changed else start_s
-
-
-def throughput_precision(batches: Sequence[float]) -> float:
-    """Relative half-width of the steady-state throughput."""
-    return relative_half_width(batches)
 
 
 def decode_precision(records: Sequence[RequestRecord]) -> float:

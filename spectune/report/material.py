@@ -131,6 +131,10 @@ class Material:
         """Return a candidate's figures at a level."""
         return self._places.get((candidate_id, level))
 
+    def rows_of(self, candidate_id: str) -> list[Row]:
+        """Return a candidate's figures at the levels it was measured at, in the order of the file."""
+        return [row for level in self.levels if (row := self.row(candidate_id, level)) is not None]
+
     def baseline_at(self, level: str) -> Row | None:
         """Return the fastest candidate without speculation at a level."""
         found = [row for row in self.rows if row["candidate_id"] in self.baselines and row["level"] == level]

@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectune.bench.meter import TokenMeter, acceptance_precision, throughput_precision
+from spectune.bench.meter import TokenMeter, acceptance_precision
+from spectune.bench.precision import relative_half_width
 from spectune.bench.records import RequestRecord
 
 arrivals = st.lists(st.tuples(st.floats(0, 20), st.integers(1, 9)), min_size=1, max_size=200)
@@ -37,8 +38,8 @@ def test_batches_are_equally_long_and_at_most_twenty(length_s, count):
 
 
 def test_precision_of_a_regular_stream_is_perfect_and_of_an_irregular_one_is_not():
-    assert throughput_precision(regular(0.01, 10).batches(0, 10, 0.5)) == pytest.approx(0.0, abs=1e-9)
-    assert throughput_precision([100.0, 200.0, 50.0, 120.0]) > 0.3
+    assert relative_half_width(regular(0.01, 10).batches(0, 10, 0.5)) == pytest.approx(0.0, abs=1e-9)
+    assert relative_half_width([100.0, 200.0, 50.0, 120.0]) > 0.3
 
 
 def test_an_engine_that_gets_faster_is_not_steady_until_it_no_longer_does():

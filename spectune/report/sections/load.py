@@ -9,7 +9,7 @@ from spectune.analysis.comparison import PAYS
 from spectune.report.material import Material, Row
 from spectune.report.plots import Axis, Dot, Key, Plot, Scale, Segment, Tick, path, rise, tip_of
 from spectune.report.sections.section import Section
-from spectune.report.sections.trade_off import highlighted, name_of
+from spectune.report.sections.trade_off import highlighted, name_of, shape_of
 from spectune.report.wording import number, speedup_interval, times
 
 
@@ -84,13 +84,12 @@ def _plot(material: Material) -> Plot:
     segments: list[Segment] = []
     dots: list[Dot] = []
     for candidate, tone in reversed(colours.items()):
-        own = [row for level in material.levels if (row := material.row(candidate, level)) is not None]
-        baseline = candidate in material.baselines
+        own = material.rows_of(candidate)
         places = [(x.across(place[row["level"]]), y.up(row["decode_speed"][0])) for row in own]
-        segments += path(places, tone, "dotted" if baseline else "solid")
+        segments += path(places, tone, "dotted" if candidate in material.baselines else "solid")
         dots += [
             Dot(
-                *at, tone, tip_of(row), "diamond" if baseline else "circle",
+                *at, tone, tip_of(row), shape_of(material, candidate),
                 whiskers=rise(y, row["decode_speed"], at[0], tone),
             )
             for at, row in zip(places, own, strict=True)
@@ -102,7 +101,7 @@ def _plot(material: Material) -> Plot:
         Axis("decode speed, one request (tok/s)", y.y_ticks()), 300,
         segments=tuple(segments), dots=tuple(dots),
         keys=tuple(
-            Key(name_of(material, candidate), tone, "diamond" if candidate in material.baselines else "circle")
+            Key(name_of(material, candidate), tone, shape_of(material, candidate))
             for candidate, tone in colours.items()
         ),
     )  # fmt: skip

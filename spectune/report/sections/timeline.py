@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from spectune.report.material import Material, Row
-from spectune.report.plots import Axis, Box, Dot, Key, Plot, Scale, Segment, Shape, Tick
+from spectune.report.plots import Axis, Box, Dot, Key, Plot, Scale, Segment, Tick
+from spectune.report.sections.trade_off import shape_of
 from spectune.report.wording import duration
 from spectune.search.evidence.speeds import together
 
@@ -72,13 +73,11 @@ def _dot(trial: Row, material: Material, x: float, ratio: float | None, y: Scale
     if trial["status"] == "failed":
         return Dot(x, _lifted(100.0), "bad", f"{label}\nfailed: {trial['failure_class']}\n{trial['why']}", "cross")
     tone = {"baseline": "baseline", "drift": "s2", "confirm": "good"}.get(trial["role"], "accent")
-    shape: Shape = "diamond" if trial["candidate_id"] in material.baselines else "circle"
     speed = "not measured in every objective" if ratio is None else f"{ratio:.3f} × the first baseline"
     at = _lifted(100.0 if ratio is None else y.up(ratio))
     suspect = trial["status"] == "suspect"
-    return Dot(
-        x, at, "unclear" if suspect else tone, f"{label}\n{speed}\n{trial['why']}", shape, not suspect
-    )  # fmt: skip
+    tip, shape = f"{label}\n{speed}\n{trial['why']}", shape_of(material, trial["candidate_id"])
+    return Dot(x, at, "unclear" if suspect else tone, tip, shape, not suspect)
 
 
 def _boxes(trial: Row, x: Scale, begin: float) -> Iterator[Box]:

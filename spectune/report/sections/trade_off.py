@@ -52,6 +52,11 @@ def name_of(material: Material, candidate: str) -> str:
     return material.labels[candidate] + (f" ({', '.join(roles)})" if roles else "")
 
 
+def shape_of(material: Material, candidate: str) -> Shape:
+    """Return a candidate's symbol: whether it speculates is seen without colours."""
+    return "diamond" if candidate in material.baselines else "circle"
+
+
 def _levels(material: Material) -> Plot:
     rows = material.rows
     x = Scale.over((end for row in rows for end in row["decode_speed"]), holding=(0.0,))
@@ -61,19 +66,16 @@ def _levels(material: Material) -> Plot:
     segments: list[Segment] = []
     words: list[Words] = []
     for candidate, tone in reversed(colours.items()):  # the recommended one is drawn over the others
-        own = [row for level in material.levels if (row := material.row(candidate, level)) is not None]
+        own = material.rows_of(candidate)
         style = "dotted" if candidate in material.baselines else "solid"
         segments += path([_place(row, x, y) for row in own], tone, style)
         dots += [_level_dot(material, row, x, y, tone) for row in own]
         if candidate == next(iter(colours)):
             words += [Words(*_place(row, x, y), row["level"], dx=9, dy=-9, tone=tone) for row in own]
     keys = [
-        Key(
-            name_of(material, candidate), tone,
-            "diamond" if candidate in material.baselines else "circle", candidate in material.pareto,
-        )
+        Key(name_of(material, candidate), tone, shape_of(material, candidate), candidate in material.pareto)
         for candidate, tone in colours.items()
-    ]  # fmt: skip
+    ]
     if len(rows) > sum(row["candidate_id"] in colours for row in rows):
         keys.append(Key("other candidates", "muted", "point"))
     return Plot(
@@ -99,12 +101,11 @@ def _level_dot(material: Material, row: Row, x: Scale, y: Scale, tone: str) -> D
 def _dot(material: Material, row: Row, x: Scale, across: Triple, y: Scale, up: Triple, tone: str) -> Dot:
     assert across[0] is not None
     assert up[0] is not None
-    shape, filled = _symbol(material, row["candidate_id"])
-    return Dot(x.across(across[0]), y.up(up[0]), tone, tip_of(row), shape, filled, cross(x, across, y, up, tone))
-
-
-def _symbol(material: Material, candidate: str) -> tuple[Shape, bool]:
-    return "diamond" if candidate in material.baselines else "circle", candidate in material.pareto
+    candidate = row["candidate_id"]
+    return Dot(
+        x.across(across[0]), y.up(up[0]), tone, tip_of(row), shape_of(material, candidate),
+        candidate in material.pareto, cross(x, across, y, up, tone),
+    )  # fmt: skip
 
 
 def _objectives(material: Material) -> Plot | None:
