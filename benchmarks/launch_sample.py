@@ -135,7 +135,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    cpu_reference.install()
+    cpu_reference.install(cpu_reference.CPU_REFERENCE)
     engine = open_engine(parse_space(SPACE, Path("launches.yaml")))
     with tempfile.TemporaryDirectory() as folder:
         seen = asyncio.run(run(engine, list(launches(engine, options.legal, options.seed)), Path(folder)))

@@ -30,7 +30,7 @@ from spectune.bench.client import GenerateClient, Sampling
 from spectune.bench.level import LevelPlan, LevelRun
 from spectune.bench.load import run_level
 from spectune.bench.prompts import Prompt, TokenizedPrompt
-from spectune.engines.cpu_reference import install
+from spectune.engines.cpu_reference import CPU_REFERENCE, install
 from spectune.serving import Server, reserve_ports
 
 MOST_CPU_RATIO = 0.7
@@ -95,7 +95,7 @@ async def compare_cpu(datasets: Path | None, folder: Path) -> dict[str, float]:
     """Return microseconds of CPU per chunk of each client; chunks per request are the same for both."""
     clients: dict[str, Any] = {"spectune": (spectune_argv, dict(os.environ))}
     if datasets is not None:
-        runtime = install()
+        runtime = install(CPU_REFERENCE)
         path = os.pathsep.join([str(datasets), runtime.env["PYTHONPATH"]])
         env = {**os.environ, **runtime.env, "PYTHONPATH": path, "NO_PROXY": "127.0.0.1"}
         python, tokenizer = str(runtime.python), str(runtime.models / "target")

@@ -27,7 +27,7 @@ from spectune.bench.client import GenerateClient, Sampling
 from spectune.bench.level import LevelPlan
 from spectune.bench.load import run_level
 from spectune.bench.prompts import Prompt, TokenizedPrompt
-from spectune.engines.cpu_reference import Runtime, install
+from spectune.engines.cpu_reference import CPU_REFERENCE, Runtime, install
 from spectune.serving import Server, reserve_ports
 
 TOLERANCE = 0.02
@@ -117,7 +117,7 @@ async def sglang_client(url: str, load: Load, runtime: Runtime, datasets: Path, 
 
 async def compare(profile: str, load: Load, datasets: Path) -> bool:
     """Print one row; returns whether the two agree."""
-    runtime = install()
+    runtime = install(CPU_REFERENCE)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         async with engine(profile, folder) as url:

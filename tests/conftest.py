@@ -12,7 +12,7 @@ from hypothesis import settings
 from private_slurm import Slurm
 
 from benchmarks.services.postgresql import PostgreSQL
-from spectune.engines.cpu_reference import Runtime, install
+from spectune.engines.cpu_reference import CPU_REFERENCE, Runtime, install
 
 for number in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(number) is signal.SIG_IGN:  # behind `&` in a script, or under `nohup`
@@ -25,7 +25,7 @@ settings.load_profile("any machine")
 @pytest.fixture(scope="session")
 def cpu_runtime() -> Runtime:
     """The cpu-reference runtime in `$SPECTUNE_HOME`; the first use on a machine installs it."""
-    return install()
+    return install(CPU_REFERENCE)
 
 
 @pytest.fixture(scope="session")

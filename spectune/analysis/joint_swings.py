@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from spectune.analysis.estimate import Estimate
-from spectune.analysis.steady import MOST_BATCHES, Share
+from spectune.analysis.steady import Share
+from spectune.bench.meter import MOST_BATCHES
 from spectune.bench.precision import critical_value
 
 _BLOCK_S = 1.0

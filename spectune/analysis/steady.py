@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from spectune.analysis.estimate import Floats
+from spectune.bench.meter import MOST_BATCHES, chunks_of
 from spectune.bench.records import RequestRecord
 
 Chunks = tuple[tuple[float, int], ...]
 
-MOST_BATCHES = 20
 _NOTHING_S = 1e-6  # rounding; a request that is sent as another's last chunk arrives has not waited yet
 
 
@@ -146,9 +146,7 @@ def throughput_batches(records: Sequence[RequestRecord], steady_s: tuple[float, 
     Failed requests count too: the engine spent its time on their tokens. A steady state shorter than a window is one
     window.
     """
-    chunks = [np.array(record.chunks) for record in records if record.chunks]
-    times = np.concatenate([np.zeros(0), *(each[:, 0] for each in chunks)])
-    tokens = np.concatenate([np.zeros(0), *(np.diff(each[:, 1], prepend=0) for each in chunks)])
+    times, tokens = chunks_of(records)
     length = steady_s[1] - steady_s[0]
     windows = max(1, min(MOST_BATCHES, int(length / window_s)))
     sums, _ = np.histogram(times, bins=windows, range=steady_s, weights=tokens)

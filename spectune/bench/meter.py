@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from math import inf, sqrt
 from statistics import fmean, pstdev
@@ -13,8 +13,11 @@ import numpy.typing as npt
 from spectune.bench.precision import relative_half_width_of_ratio
 from spectune.bench.records import RequestRecord
 
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
 _BIN_S = 0.05
-_MOST_BATCHES = 20
+MOST_BATCHES = 20
 _FEWEST_CYCLES = 8
 _FEWEST_WINDOWS = 4
 _BEYOND_CHANCE = 3.0  # standard errors
@@ -41,7 +44,7 @@ class TokenMeter:
         self.tokens += tokens
         self.last_s = max(self.last_s, time_s)
 
-    def add_all(self, times_s: npt.NDArray[np.float64], tokens: npt.NDArray[np.int64]) -> None:
+    def add_all(self, times_s: Floats, tokens: Integers) -> None:
         """Many chunks at once, in any order."""
         bins = (times_s / _BIN_S).astype(np.int64)
         self._token_bins = _summed(self._token_bins, np.bincount(bins, weights=tokens).astype(np.int64).tolist())
@@ -60,7 +63,7 @@ class TokenMeter:
         Windows grow with the measurement, so that they stay nearly independent of each other (batch means).
         """
         first, last = _bins(start_s, end_s)
-        count = min(_MOST_BATCHES, int((last - first) * _BIN_S / window_s + 1e-9))
+        count = min(MOST_BATCHES, int((last - first) * _BIN_S / window_s + 1e-9))
         if count < 1:
             return []
         width = (last - first) // count
@@ -110,6 +113,14 @@ class TokenMeter:
         chance = _BEYOND_CHANCE * pstdev(after) * sqrt(1 / len(before) + 1 / len(after))
         changed = difference > max(chance, tolerance * fmean(after))
         return (first + cut * width) * _BIN_S if changed else start_s
+
+
+def chunks_of(records: Iterable[RequestRecord]) -> tuple[Floats, Integers]:
+    """Return when each chunk of all requests came, and the new tokens in it."""
+    chunks = [np.array(record.chunks) for record in records if record.chunks]
+    times = np.concatenate([np.zeros(0), *(each[:, 0] for each in chunks)])
+    tokens = np.concatenate([np.zeros(0), *(np.diff(each[:, 1], prepend=0) for each in chunks)])
+    return times, tokens.astype(np.int64)
 
 
 def decode_precision(records: Sequence[RequestRecord]) -> float:

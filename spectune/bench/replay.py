@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from spectune.bench.course import FIRST_CHUNKS, Course, GiveUp
 from spectune.bench.level import LevelPlan, LevelRun, StopReason
+from spectune.bench.meter import chunks_of
 from spectune.bench.records import RequestRecord
 
 
@@ -51,10 +50,7 @@ def replay(
 def arrived(plan: LevelPlan, records: Sequence[RequestRecord], give_up: GiveUp | None = None) -> Course:
     """The course of a level of which everything has arrived."""
     course = Course(plan, give_up)
-    chunks = [np.array(record.chunks) for record in records if record.chunks]
-    times = np.concatenate([np.zeros(0), *(each[:, 0] for each in chunks)])
-    tokens = np.concatenate([np.zeros(0), *(np.diff(each[:, 1], prepend=0) for each in chunks)])
-    course.meter.add_all(times, tokens.astype(np.int64))
+    course.meter.add_all(*chunks_of(records))
     return course
 
 

@@ -39,12 +39,12 @@ def provision(name: str, *, torch_index: str | None) -> Runtime:
     found = cpu_reference.find(name)
     if found is not None:
         return found
-    began = time.monotonic()
+    recipe, began = cpu_reference.recipe_named(name), time.monotonic()
     torch_index = torch_index or os.environ.get(TORCH_INDEX_VARIABLE) or None
     with told(PROGRESS, f"asking pip what the {name} runtime will cost here") as tell:
-        plan = cpu_reference.estimate_cost(torch_index, lambda step, _: tell(step, None))
+        plan = cpu_reference.estimate_cost(recipe, torch_index, lambda step, _: tell(step, None))
         PROGRESS.print(plan.describe(), markup=False)
-        runtime = cpu_reference.install(name, torch_index, tell, plan=plan)
+        runtime = cpu_reference.install(recipe, torch_index, tell, plan=plan)
     PROGRESS.print(f"installed {name} (SGLang {runtime.sglang_version}) in {clock(time.monotonic() - began)}")
     return runtime
 
@@ -73,7 +73,7 @@ def show(*, as_json: bool) -> None:
 
 def remove(name: str, *, as_json: bool) -> None:
     """Remove a runtime."""
-    cpu_reference.remove(name)
+    cpu_reference.remove(cpu_reference.recipe_named(name))
     if as_json:
         print_json({"removed": name})
     else:

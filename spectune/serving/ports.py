@@ -30,7 +30,6 @@ class PortBlock(Held):
 
     Attributes:
         http: Port the engine answers HTTP on.
-        nccl: Port for the rendezvous of the engine's ranks.
     """
 
     http: int
@@ -38,7 +37,7 @@ class PortBlock(Held):
 
     @property
     def nccl(self) -> int:
-        """Port for `--nccl-port`."""
+        """Port for the rendezvous of the engine's ranks."""
         return self.http + NCCL_OFFSET
 
     def release(self) -> None:

@@ -3,9 +3,11 @@
 from spectune.engines.cpu_reference.cost import InstallPlan
 from spectune.engines.cpu_reference.home import spectune_home
 from spectune.engines.cpu_reference.installer import ProgressCallback, estimate_cost, install, remove
+from spectune.engines.cpu_reference.recipe import CPU_REFERENCE, recipe_named
 from spectune.engines.cpu_reference.runtime import Runtime, find, installed, planned
 
 __all__ = [
+    "CPU_REFERENCE",
     "InstallPlan",
     "ProgressCallback",
     "Runtime",
@@ -14,6 +16,7 @@ __all__ = [
     "install",
     "installed",
     "planned",
+    "recipe_named",
     "remove",
     "spectune_home",
 ]

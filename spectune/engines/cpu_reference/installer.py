@@ -19,7 +19,7 @@ from spectune.engines.cpu_reference.layout import Layout, done_steps, place_cont
 from spectune.engines.cpu_reference.machine import check_machine
 from spectune.engines.cpu_reference.occupants import processes_of
 from spectune.engines.cpu_reference.pip_process import run_pip
-from spectune.engines.cpu_reference.recipe import CPU_REFERENCE, Recipe, recipe_named
+from spectune.engines.cpu_reference.recipe import Recipe
 from spectune.engines.cpu_reference.runtime import Runtime, find_recipe
 from spectune.errors import SpectuneError
 
@@ -34,14 +34,14 @@ _ENDS: Final = {"environment": 0.06, "torch": 0.45, "packages": 0.75, "engine": 
 
 
 def estimate_cost(
-    torch_index: str | None = None, progress: ProgressCallback | None = None, *, recipe: Recipe = CPU_REFERENCE
+    recipe: Recipe, torch_index: str | None = None, progress: ProgressCallback | None = None
 ) -> InstallPlan:
     """Say what `install` will cost here. Makes the (small) empty environment whose pip is asked.
 
     Args:
+        recipe: What would be installed.
         torch_index: Package index to take torch from instead of pip's configured one.
         progress: Told when another installation is waited for.
-        recipe: What would be installed.
 
     Raises:
         SpectuneError: When this machine cannot have the runtime, in one sentence.
@@ -54,26 +54,23 @@ def estimate_cost(
 
 
 def install(
-    runtime: str = CPU_REFERENCE.name,
+    recipe: Recipe,
     torch_index: str | None = None,
     progress: ProgressCallback | None = None,
     *,
     plan: InstallPlan | None = None,
-    recipe: Recipe | None = None,
 ) -> Runtime:
     """Install a runtime, or go on with an interrupted installation; at once if it is there.
 
     Args:
-        runtime: Its name.
+        recipe: What it consists of.
         torch_index: Package index to take torch from instead of pip's configured one.
         progress: Told about every step, also when another installation is waited for; nothing is printed.
         plan: What `estimate_cost` said, where it was asked before; otherwise pip is asked for it here.
-        recipe: What to install instead of the runtime of that name.
 
     Raises:
         SpectuneError: When this machine cannot have it, pip fails or the result does not run.
     """
-    recipe = recipe or recipe_named(runtime)
     found = find_recipe(recipe)
     if found is not None:
         return found
@@ -88,17 +85,12 @@ def install(
     return found
 
 
-def remove(name: str) -> None:
+def remove(recipe: Recipe) -> None:
     """Delete a runtime with everything in it.
 
     Raises:
         SpectuneError: When it is not installed, or an engine of it is running.
     """
-    remove_recipe(recipe_named(name))
-
-
-def remove_recipe(recipe: Recipe) -> None:
-    """`remove` for any recipe."""
     layout = Layout.of(recipe)
     if not layout.path.exists():
         raise SpectuneError(f"the runtime {recipe.name} is not installed: there is no {layout.path}")

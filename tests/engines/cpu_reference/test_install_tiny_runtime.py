@@ -18,10 +18,10 @@ from filelock import FileLock
 from tiny_wheels import tiny_recipe, write_wheel
 
 from spectune.engines.cpu_reference import installer, machine
-from spectune.engines.cpu_reference.installer import estimate_cost, install, remove_recipe
+from spectune.engines.cpu_reference.installer import estimate_cost, install, remove
 from spectune.engines.cpu_reference.layout import Layout, record
 from spectune.engines.cpu_reference.occupants import processes_of
-from spectune.engines.cpu_reference.recipe import Recipe
+from spectune.engines.cpu_reference.recipe import Recipe, recipe_named
 from spectune.engines.cpu_reference.runtime import Runtime, find, find_recipe, planned
 from spectune.errors import SpectuneError
 
@@ -103,10 +103,10 @@ def test_torch_index_is_for_torch_only(recipe: Recipe, tmp_path: Path, monkeypat
     (tmp_path / "wheels" / "faketorch-2.0+cpu-py3-none-any.whl").unlink()
     monkeypatch.delenv("PIP_NO_INDEX")
     url = (tmp_path / "index").as_uri()
-    plan = estimate_cost(url, recipe=recipe)
+    plan = estimate_cost(recipe, url)
     assert plan.torch_build == "cuda"
     assert "--torch-index" in plan.describe()
-    assert imports(install(torch_index=url, recipe=recipe), "fakeengine")
+    assert imports(install(recipe, url), "fakeengine")
     commands = [line for line in (plan.path / "pip.log").read_text().splitlines() if line.startswith("$ pip")]
     assert commands
     assert not any(url in line for line in commands), "it may hold a password, which pip itself does not print"
@@ -212,7 +212,7 @@ def test_unreachable_index_names_network_and_configuration(
     monkeypatch.setenv("PIP_RETRIES", "1")  # pip says why only when it tries again
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     with pytest.raises(SpectuneError, match="check network, proxy and pip's configuration"):
-        estimate_cost(f"http://127.0.0.1:{unused_port}/simple", recipe=recipe)
+        estimate_cost(recipe, f"http://127.0.0.1:{unused_port}/simple")
 
 
 @pytest.fixture
@@ -309,20 +309,20 @@ def test_remove_refuses_while_an_engine_runs_and_then_leaves_nothing(recipe: Rec
     engine = subprocess.Popen([runtime.python, "-c", "import time; time.sleep(60)"])
     try:
         with pytest.raises(SpectuneError, match=f"process {engine.pid}"):
-            remove_recipe(recipe)
+            remove(recipe)
         assert find_recipe(recipe) == runtime
     finally:
         engine.kill()
         engine.wait()
-    remove_recipe(recipe)
+    remove(recipe)
     assert not runtime.path.exists()
     assert find_recipe(recipe) is None
     with pytest.raises(SpectuneError, match="not installed"):
-        remove_recipe(recipe)
+        remove(recipe)
 
 
 def test_unknown_runtime_lists_the_known_ones() -> None:
-    for call in (find, planned, install):
+    for call in (find, planned, recipe_named):
         with pytest.raises(SpectuneError, match="choose one of: cpu-reference"):
             call("gpu-reference")
 
