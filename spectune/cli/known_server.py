@@ -11,6 +11,7 @@ from spectune.analysis.acceptance import accept_length
 from spectune.analysis.diagnosis import GRAPH_FLAG, Load, Running, loads_of
 from spectune.bench.probe import Probe
 from spectune.engines.sglang.log_signatures import SIGNATURES
+from spectune.engines.sglang.rules.names import reported_algorithm
 from spectune.engines.sglang.server_answers import ServerAnswers
 from spectune.engines.sglang.server_log import ServerFacts, read_back
 from spectune.engines.sglang.versions.history import is_newest_by, newest_known
@@ -31,7 +32,7 @@ def known_from_log(facts: ServerFacts) -> Running:
     whole = bool(facts.arguments) and facts.kv_tokens is not None
     return replace(
         _launch(facts.arguments, back.backends),
-        algorithm=_algorithm(facts.arguments) or (UNNAMED if facts.speculative else None),
+        algorithm=reported_algorithm(facts.arguments) or (UNNAMED if facts.speculative else None),
         speculation_known=facts.tells_of_speculation,
         draft_architecture=facts.weights[1].architecture if facts.speculative and len(facts.weights) > 1 else None,
         captured=max(captured) if captured else 0 if whole and not facts.captures else _configured(facts.arguments),
@@ -57,7 +58,7 @@ def known_from_answers(answers: ServerAnswers, probed: Probe | None) -> Running:
     """Return what a server says of itself, and what a probe measured where there was one."""
     info = answers.info
     back = read_back(ServerFacts(arguments=info), info)
-    captured = back.graph_batches.get("verify" if _algorithm(info) else "decode")
+    captured = back.graph_batches.get("verify" if reported_algorithm(info) else "decode")
     told = any("decode_cuda_graph_bs" in state for state in answers.states)
     lengths = _accept_lengths(answers)
     return replace(
@@ -110,7 +111,7 @@ def _launch(arguments: Mapping[str, Any], backends: Mapping[str, str]) -> Runnin
     """What the resolved arguments say, under the names of all versions."""
     draft = arguments.get("speculative_draft_model_path")
     return Running(
-        algorithm=_algorithm(arguments),
+        algorithm=reported_algorithm(arguments),
         num_steps=whole_number(arguments.get("speculative_num_steps")),
         eagle_topk=whole_number(arguments.get("speculative_eagle_topk")),
         num_draft_tokens=whole_number(arguments.get("speculative_num_draft_tokens")),
@@ -127,11 +128,6 @@ def _launch(arguments: Mapping[str, Any], backends: Mapping[str, str]) -> Runnin
         graph_flag="--cuda-graph-max-bs" if "cuda_graph_max_bs" in arguments else GRAPH_FLAG,
         asked_running=_asked(arguments),
     )
-
-
-def _algorithm(arguments: Mapping[str, Any]) -> str | None:
-    name = arguments.get("speculative_algorithm")
-    return None if name in (None, "", "NONE") else str(name).upper()
 
 
 def _asked(arguments: Mapping[str, Any]) -> int | None:

@@ -25,7 +25,7 @@ from spectune.engines.sglang.options import SHIPPED_VERSION, Options
 from spectune.engines.sglang.preflight.drafters import Drafters
 from spectune.engines.sglang.rules.folding import Rulebook, nearest_legal
 from spectune.engines.sglang.rules.judging import Finding
-from spectune.engines.sglang.rules.names import ALGORITHM, MODEL
+from spectune.engines.sglang.rules.names import ALGORITHM, MODEL, reported_algorithm
 from spectune.engines.sglang.tokenizer import Tokenizer
 from spectune.engines.sglang.versions.translation import translate
 from spectune.errors import Problem
@@ -185,8 +185,8 @@ class SGLangEngine:
         """Compare every argument that was passed, as SGLang rewrites it, with the one the running engine reports."""
         wanted = self._named.placed(self._rules.expected(self._launch(candidate).arguments))
         found = echoed_otherwise(wanted, server_info)
-        if not candidate.speculative and server_info.get("speculative_algorithm") not in (None, "NONE"):
-            found.append(Mismatch(ALGORITHM, None, server_info["speculative_algorithm"]))
+        if not candidate.speculative and (algorithm := reported_algorithm(server_info)) is not None:
+            found.append(Mismatch(ALGORITHM, None, algorithm))
         return found
 
     def effective(self, log: Path, server_info: Mapping[str, Any]) -> Effective:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spectune.engines.sglang.effective import captured
-from spectune.engines.sglang.rules.names import BLOCK_ALGORITHMS
+from spectune.engines.sglang.rules.names import BLOCK_ALGORITHMS, reported_algorithm
 from spectune.engines.simulated.profile_conditions import LAUNCH, SPECULATION
 from spectune.space.names import ENV_PREFIX
 from spectune.space.values import Value, canonical
@@ -86,8 +86,7 @@ class Setup:
             env: The whole environment of the launch.
             launch: Its number in the study.
         """
-        algorithm = resolved.get("speculative_algorithm")
-        name = None if algorithm in (None, "NONE") else str(algorithm).upper()
+        name = reported_algorithm(resolved)
         decode = resolved.get("decode_cuda_graph") or {}
         graphs = decode.get("backend") != "disabled"
         asked = resolved.get("max_running_requests")

@@ -101,6 +101,16 @@ def algorithm_of(arguments: Mapping[str, Any]) -> str | None:
     return None if name == NONE.upper() else "EAGLE" if name == "NEXTN" else name
 
 
+def reported_algorithm(fields: Mapping[str, Any]) -> str | None:
+    """Return the algorithm that SGLang's resolved fields name, in capitals; None without speculation.
+
+    Args:
+        fields: By their names in `server_args` and `/server_info`.
+    """
+    name = fields.get("speculative_algorithm")
+    return None if name in (None, "", "NONE") else str(name).upper()
+
+
 def decode_graphs_off(arguments: Mapping[str, Any]) -> bool:
     """Whether arguments say that decoding runs without graphs."""
     switched_off = any(arguments.get(name) is True for name in GRAPHS_OFF)

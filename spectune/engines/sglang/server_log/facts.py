@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from spectune.engines.sglang.rules.names import reported_algorithm
+
 GraphKind = Literal["decode", "verify", "draft", "draft_extend", "prefill"]
 
 
@@ -156,5 +158,5 @@ class ServerFacts:
     def speculative(self) -> bool:
         """Whether it speculates: by its arguments, or where they are not known by its decode lines."""
         if "speculative_algorithm" in self.arguments:
-            return self.arguments["speculative_algorithm"] not in (None, "", "NONE")
+            return reported_algorithm(self.arguments) is not None
         return any(interval.accept_length is not None for interval in self.decode)
