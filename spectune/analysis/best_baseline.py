@@ -20,9 +20,8 @@ from functools import cached_property
 from statistics import fmean
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from spectune.analysis.estimate import Floats
 
 SETTINGS_SD = 0.02
 """Assumed relative standard deviation between the true speeds of system settings, until they are seen to differ."""

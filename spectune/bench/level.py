@@ -40,7 +40,6 @@ class LevelPlan:
         hang_s: The level is given up when no request gets a token for so long; while measuring and draining mostly
             much earlier, see `silence`.
         hang_floor_s: No silence shorter than this is a hang.
-        failures_in_a_row: The level is given up after so many; 0 stands for twice what is in flight, 5 to 50.
     """
 
     arrivals: Arrivals
@@ -55,7 +54,11 @@ class LevelPlan:
     drain_limit_s: float = 20.0
     hang_s: float = 120.0
     hang_floor_s: float = 5.0
-    failures_in_a_row: int = 0
+
+    @property
+    def most_failures(self) -> int:
+        """Failures in a row after which the level is given up: twice what is in flight, 5 to 50."""
+        return min(max(2 * self.arrivals.most_in_flight, 5), 50)
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,6 @@ class _Level:
     ) -> None:
         self._client, self._prompts, self._plan = client, prompts, plan
         self._progress, self._stop_when = progress, stop_when
-        self._failure_limit = plan.failures_in_a_row or min(max(2 * plan.arrivals.most_in_flight, 5), 50)
         self._origin = time.monotonic()
         self._course = Course(plan, give_up)
         self._meter = self._course.meter
@@ -106,7 +105,7 @@ class _Level:
         """Let requests arrive: when they are due, or as soon as there is room."""
         for due_s in self._plan.arrivals.due():
             await (self._room.acquire() if due_s is None else asyncio.sleep(due_s - self._now()))
-            if self._failed_in_a_row >= self._failure_limit:
+            if self._failed_in_a_row >= self._plan.most_failures:
                 return
             prompt = next(self._prompts, None)
             if prompt is None:
@@ -170,7 +169,7 @@ class _Level:
                 await asyncio.wait([self._stop_when], timeout=TICK_S)
 
     def _trouble(self) -> StopReason | None:
-        if self._failed_in_a_row >= self._failure_limit:
+        if self._failed_in_a_row >= self._plan.most_failures:
             return "failures"
         if self._exhausted:
             return "prompts_exhausted"

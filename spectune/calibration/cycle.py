@@ -7,13 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import nnls
 
+from spectune.analysis.estimate import Floats
 from spectune.calibration.observed import Observed
 from spectune.engines.simulated.profile_schema import Moe
-
-Floats = npt.NDArray[np.float64]
 
 KNEES = (32, 64, 128, 256, 512)  # tokens of one forward beyond which one more costs more: compute bound
 EXPERTS = ((2, 8), (8, 64), (8, 256), (8, 384))  # active of all, as published mixtures of experts have them

@@ -9,13 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from spectune.analysis.estimate import Floats
 from spectune.calibration.observed import Observed
 from spectune.search import TrialRecord
 from spectune.space import UNSET, SearchSpace, Value
-
-Floats = npt.NDArray[np.float64]
 
 # The cost model's own terms.
 EXPLAINED = frozenset(

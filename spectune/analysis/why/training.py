@@ -15,12 +15,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
-from spectune.analysis.estimate import Estimate
+from spectune.analysis.estimate import Estimate, Floats
 from spectune.analysis.why.jsonable import Jsonable
-
-Floats = npt.NDArray[np.float64]
 
 POINT_ERROR = 0.05
 """Relative standard deviation of a point: drafters are trained and measured in other ways than this one will be."""
