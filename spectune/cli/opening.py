@@ -150,10 +150,10 @@ class Asked:
                 problems += unknown_algorithms(space)
         if problems:
             raise InputProblems(in_order(problems))
-        if space.engine.kind != "simulated" and (self.profile or self.virtual):
-            option = "--profile" if self.profile else "--virtual"
-            raise SpectuneError(f"{option} is for the simulated engine: add --engine simulated")
-        if space.engine.kind == "simulated" and not self.simulated and (self.profile or self.virtual):
+        if (self.profile or self.virtual) and not self.simulated:
+            if space.engine.kind != "simulated":
+                option = "--profile" if self.profile else "--virtual"
+                raise SpectuneError(f"{option} is for the simulated engine: add --engine simulated")
             space = space.with_engine(space.engine.simulated(chosen.profile, virtual=chosen.virtual))
         if self.trials is None:
             return space

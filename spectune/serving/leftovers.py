@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 
 from spectune.serving.ports import needed_ports
-from spectune.serving.processes import SERVER_ID_VARIABLE
+from spectune.serving.processes import SERVER_ID_VARIABLE, listened_port
 from spectune.serving.segments import Segment, unused_segments
 
 TITLE = "sglang::"  # SGLang's workers rename themselves: sglang::scheduler_TP0, sglang::detokenizer, …
@@ -130,11 +130,7 @@ def held_ports() -> list[PortHolder]:
         connections = psutil.net_connections("tcp")
     except (psutil.Error, OSError):
         return []
-    held = {
-        connection.laddr.port: connection.pid
-        for connection in connections
-        if connection.status == psutil.CONN_LISTEN and connection.laddr and connection.laddr.port in needed
-    }
+    held = {port: one.pid for one in connections if (port := listened_port(one)) is not None and port in needed}
     return [PortHolder(port, pid, _name(pid)) for port, pid in sorted(held.items())]
 
 

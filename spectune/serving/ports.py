@@ -13,6 +13,7 @@ from spectune.errors import SpectuneError
 from spectune.serving.held import Held
 from spectune.serving.machine_lock import MachineLock, last_taken_s, lock_folder, try_lock
 from spectune.serving.machine_lock import holder_of as holder_of_lock
+from spectune.serving.processes import listened_port
 
 FIRST_PORT, LAST_PORT = 20_000, 32_300  # below Linux's default ephemeral range (32768-60999)
 SPACING = 300  # SGLang derives further ports up to 239 above its HTTP port
@@ -93,11 +94,7 @@ def needed_ports() -> frozenset[int]:
 
 def holder_of(port: int) -> str:
     """Who listens on TCP `port`, in words: process name and pid where they can be seen."""
-    pids = {
-        connection.pid
-        for connection in psutil.net_connections("tcp")
-        if connection.laddr and connection.laddr.port == port and connection.status == psutil.CONN_LISTEN
-    }
+    pids = {connection.pid for connection in psutil.net_connections("tcp") if listened_port(connection) == port}
     for pid in pids - {None}:
         with contextlib.suppress(psutil.Error):
             return f"{psutil.Process(pid).name()} (pid {pid})"

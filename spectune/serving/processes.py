@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import psutil
 
@@ -85,9 +86,15 @@ def listens(pids: Iterable[int], port: int) -> bool:
             connections = psutil.Process(pid).net_connections("tcp")
         except psutil.Error:
             continue
-        if any(c.status == psutil.CONN_LISTEN and c.laddr and c.laddr.port == port for c in connections):
+        if any(listened_port(connection) == port for connection in connections):
             return True
     return False
+
+
+def listened_port(connection: Any) -> int | None:
+    """Return the port that one of psutil's connections listens on; None for any other connection."""
+    listening = connection.status == psutil.CONN_LISTEN and connection.laddr
+    return int(connection.laddr.port) if listening else None
 
 
 def _children(process: psutil.Process) -> list[psutil.Process]:
