@@ -4,23 +4,20 @@ from spectune.export.adaptive import adaptive_table
 from spectune.export.earlier import outdated_files
 from spectune.export.formats import DEFAULT_FORMATS, Format, parse_formats
 from spectune.export.header import Origin
-from spectune.export.launch import Launch, Option
+from spectune.export.launch import Launch
 from spectune.export.shell import command_text
 from spectune.export.write import ExportedFiles, export_candidates
-from spectune.withheld import PLACEHOLDER, hides_secret, secret_values
+from spectune.withheld import secret_values
 
 __all__ = [
     "DEFAULT_FORMATS",
-    "PLACEHOLDER",
     "ExportedFiles",
     "Format",
     "Launch",
-    "Option",
     "Origin",
     "adaptive_table",
     "command_text",
     "export_candidates",
-    "hides_secret",
     "outdated_files",
     "parse_formats",
     "secret_values",

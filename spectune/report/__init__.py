@@ -1,5 +1,5 @@
 """The study as one HTML file a colleague can read without spectune."""
 
-from spectune.report.render import render_report, write_report
+from spectune.report.render import write_report
 
-__all__ = ["render_report", "write_report"]
+__all__ = ["write_report"]

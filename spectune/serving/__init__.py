@@ -5,7 +5,6 @@ from spectune.serving.failures import (
     EngineFailed,
     Failure,
     FailureClass,
-    Signature,
     StartupTimeout,
     classify,
     classify_requests,
@@ -17,13 +16,13 @@ from spectune.serving.guarded import Teardown
 from spectune.serving.launch_slots import reserve_slot
 from spectune.serving.leftover_findings import leftover_findings
 from spectune.serving.leftovers import EngineProcess, Leftovers, PortHolder, find_leftovers
-from spectune.serving.machine_lock import Holder, MachineLock, held_locks
-from spectune.serving.ports import PortBlock, PortHeldError, reserve_ports
+from spectune.serving.machine_lock import MachineLock, held_locks
+from spectune.serving.ports import PortHeldError, reserve_ports
 from spectune.serving.processes import environments
 from spectune.serving.reaping import end_leftovers
 from spectune.serving.reservation_findings import reservation_findings, reserved_gpus
 from spectune.serving.segments import Segment
-from spectune.serving.server import Readiness, Server
+from spectune.serving.server import Server
 
 __all__ = [
     "EngineDied",
@@ -33,16 +32,12 @@ __all__ = [
     "FailureClass",
     "GpuGroup",
     "GpuMemory",
-    "Holder",
     "Leftovers",
     "MachineLock",
-    "PortBlock",
     "PortHeldError",
     "PortHolder",
-    "Readiness",
     "Segment",
     "Server",
-    "Signature",
     "StartupTimeout",
     "Teardown",
     "classify",

@@ -1,15 +1,8 @@
 """Whether speculation pays in a study, why it is not faster, and what would make it faster. Pure."""
 
-from spectune.analysis.why.cycle import CycleParts, Discrepancy, Needed, VerifyAlone
-from spectune.analysis.why.result import (
-    BreakEvenOfStudy,
-    BreakEvenRow,
-    LoadLimit,
-    LostSpeed,
-    Waterfall,
-    WaterfallStep,
-)
-from spectune.analysis.why.training import Cost, DrafterPoint, Training, training
+from spectune.analysis.why.cycle import CycleParts
+from spectune.analysis.why.result import BreakEvenOfStudy, BreakEvenRow, LoadLimit, Waterfall
+from spectune.analysis.why.training import DrafterPoint, Training, training
 from spectune.analysis.why.what_if_result import AtAcceptLength, AtCycle, AtLoad, WhatIf
 
 __all__ = [
@@ -18,17 +11,11 @@ __all__ = [
     "AtLoad",
     "BreakEvenOfStudy",
     "BreakEvenRow",
-    "Cost",
     "CycleParts",
-    "Discrepancy",
     "DrafterPoint",
     "LoadLimit",
-    "LostSpeed",
-    "Needed",
     "Training",
-    "VerifyAlone",
     "Waterfall",
-    "WaterfallStep",
     "WhatIf",
     "training",
 ]

@@ -24,7 +24,7 @@ _ALL = (
     machine, figures, method,
 )  # fmt: skip
 
-__all__ = ["Section", "decision", "sections"]
+__all__ = ["decision", "sections"]
 
 
 def sections(material: Material) -> tuple[Section, ...]:
