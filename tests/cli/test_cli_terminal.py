@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 from forked import spectune
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from spectune.cli.terminal import OUT, PROGRESS, TimeLeft
+from spectune.cli.terminal import OUT, TimeLeft
 
 SPECTUNE = str(Path(sys.executable).with_name("spectune"))
 HOSTILE = "a\x1b]0;title\x07b\u202ec\x9b31m\u2028d\tτ\u202f3"
