@@ -15,7 +15,7 @@ from spectune.engines.simulated.acceptance import MOST_LIKELY, accept_length, br
 from spectune.engines.simulated.profile_schema import AcceptanceTable, DrafterTrees
 from spectune.engines.simulated.setup import Setup
 from spectune.search.guided.acceptance import AcceptanceModel, Accepted
-from spectune.search.guided.branching import USUAL, SeenTree, refined
+from spectune.search.guided.branching import USUAL, SeenTree, fitted
 from spectune.search.guided.setting import Setting
 
 SMALLEST, LARGEST = 0.02, 5.0  # factors of a prompt class
@@ -98,8 +98,8 @@ def _fitted_trees(drafting: Sequence[Observed], table: AcceptanceTable) -> dict[
     for one in drafting:
         if one.setup.eagle_topk > 1:
             seen[one.setup.drafter or ""] += _seen_trees(one, table)
-    shared = refined(itertools.chain.from_iterable(seen.values()), USUAL)
-    own = {name: refined(trees, shared) for name, trees in seen.items()}
+    shared = fitted(itertools.chain.from_iterable(seen.values()), USUAL)
+    own = {name: fitted(trees, shared) for name, trees in seen.items()}
     trees = {name: DrafterTrees(breadth=one.breadth, confidence=one.confidence) for name, one in own.items()}
     return {"breadth": shared.breadth, "confidence": shared.confidence, "trees": trees}
 

@@ -17,10 +17,20 @@ Integers = npt.NDArray[np.int64]
 USUAL = Branching(0.3, 0.5)
 """Of the trees of ten EAGLE-3 drafters (SpecBundle, 64 tables): κ of nine lies between 0.3 and 0.55, of one at 1."""
 BREADTH_SPREAD, CONFIDENCE_SPREAD = 0.6, 1.0  # of a logarithm; κ = 1 is no surprise
-BREADTHS = np.exp(np.linspace(np.log(0.03), np.log(1.2), 9))
-CONFIDENCES = np.exp(np.linspace(np.log(0.2), 0.0, 6))
+LOWEST, HIGHEST = np.log([0.03, 0.2]), np.log([1.2, 1.5])  # β and κ that are believed
 ERROR = 0.03  # relative: how far the law is trusted
 COARSEST, FINEST = 0.4, 0.01  # steps of a logarithm
+ENOUGH = 4.0  # effective number of a point and its neighbours from which their steps are fine enough to sum over
+
+
+def _around(reach: int) -> Floats:
+    """Return the steps to all points of a square, its middle first."""
+    steps = np.mgrid[-reach : reach + 1, -reach : reach + 1].reshape(2, -1).T
+    found: Floats = steps[np.argsort(np.square(steps).sum(axis=1), kind="stable")].astype(np.float64)
+    return found
+
+
+NEIGHBOURS, SURROUNDINGS = _around(1), _around(2)
 
 
 @dataclass(frozen=True)
@@ -70,7 +80,13 @@ class Misfit:
 
 
 def fitted(seen: Iterable[SeenTree], guess: Branching) -> Branching:
-    """Return β and κ under which the trees seen are most likely, a guess beside them.
+    """Return the posterior mean of log β and log κ: what the trees seen say of them, a guess beside them.
+
+    Not the likeliest pair: many a tree holds the same drafts for any κ from about 0.5 on, and where it is the only one
+    seen, the likeliest κ is the guess, at the very edge of what is possible. A search that believed it took tight trees
+    for poor, launched none, and so learned nothing of κ. The mean lies amid what the trees leave possible. Since the
+    drafts of a tree change in leaps and β and κ make up for each other, the posterior has no slope to follow: it is
+    climbed step by step, with steps that become smaller until it is no narrower than they are, and summed there.
 
     Args:
         seen: Launched trees; without any it stays with the guess.
@@ -79,26 +95,18 @@ def fitted(seen: Iterable[SeenTree], guess: Branching) -> Branching:
     misfit = Misfit(seen, guess)
     if not misfit:
         return guess
-    losses = np.array([[misfit(Branching(float(b), float(k))) for b in BREADTHS] for k in CONFIDENCES])
-    row = int(np.argmin(losses.min(axis=1)))
-    breadth, confidence = _least(BREADTHS, losses[row]), _least(CONFIDENCES, losses.min(axis=1))
-    return Branching(breadth, confidence)
-
-
-def refined(seen: Iterable[SeenTree], guess: Branching) -> Branching:
-    """Return what `fitted` returns, to about 1 %: step by step from the guess, with steps that become smaller.
-
-    β and κ make up for each other, so their best is at the bottom of a valley that a parabola for each may miss.
-    """
-    misfit = Misfit(seen, guess)
-    best, step = guess, COARSEST
-    while step > FINEST:
-        near = [_moved(best, across * step, along * step) for across in (0, -1, 1) for along in (0, -1, 1)]
-        nearest = min(near, key=misfit)
-        if nearest == best:
+    middle, step = np.log([guess.breadth, guess.confidence]), COARSEST
+    while True:
+        points, weights = _weighed(misfit, middle + step * NEIGHBOURS)
+        best = int(np.argmax(weights))
+        if best == 0:
+            if step <= FINEST or 1.0 / np.square(weights).sum() >= ENOUGH:
+                break
             step /= 2.0
-        best = nearest
-    return best
+        middle = points[best]
+    points, weights = _weighed(misfit, middle + step * SURROUNDINGS)
+    breadth, confidence = weights @ points
+    return _at((breadth, min(0.0, confidence)))  # κ up to 1.5 is believed, lest the mean of what 1 tells be below 1
 
 
 def table_size(tokens: int) -> int:
@@ -127,17 +135,16 @@ class _Alike:
         return float(np.square(np.log(table[self.steps, self.tokens] / self.lengths) / ERROR).sum())
 
 
-def _moved(branching: Branching, across: float, along: float) -> Branching:
-    """Return a β and κ that differ by steps of their logarithms, within what is tried at all."""
-    breadth = np.clip(branching.breadth * math.exp(across), BREADTHS[0], BREADTHS[-1])
-    confidence = np.clip(branching.confidence * math.exp(along), CONFIDENCES[0], CONFIDENCES[-1])
-    return Branching(float(breadth), float(confidence))
+def _weighed(misfit: Misfit, points: Floats) -> tuple[Floats, Floats]:
+    """Return those of the points that are believed at all, and their shares of the posterior."""
+    points = points.round(6)  # so that one reached by two ways is one table
+    points = points[((points >= LOWEST) & (points <= HIGHEST)).all(axis=1)]
+    losses = np.array([misfit(_at(point)) for point in points])
+    weights = np.exp((losses.min() - losses) / 2.0)
+    return points, weights / weights.sum()
 
 
-def _least(values: Floats, losses: Floats) -> float:
-    """Return where a parabola through the least loss and its neighbours is least, over evenly spaced logarithms."""
-    at, best = np.log(values), int(np.argmin(losses))
-    if best in {0, len(at) - 1}:
-        return float(values[best])
-    left, middle, right = losses[best - 1 : best + 2]
-    return float(np.exp(at[best] + 0.5 * (left - right) / (left - 2 * middle + right) * (at[1] - at[0])))
+def _at(logarithms: Iterable[float]) -> Branching:
+    """Return the β and κ of these logarithms."""
+    breadth, confidence = map(math.exp, logarithms)
+    return Branching(breadth, confidence)
