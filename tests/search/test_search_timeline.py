@@ -86,7 +86,7 @@ def test_nothing_is_recommended_where_all_baselines_were_launched_before_the_jum
     evidence = weigh(records, speed_only())
     assert evidence.recommended is None
     assert evidence.no_answer is not None
-    assert evidence.no_answer.startswith("since the machine changed nothing without speculation was launched")
+    assert evidence.no_answer.startswith("no launch without speculation was made since the machine jumped")
     summary = summarise(records, speed_only(), Stop("the budget is used up"), name="s", engine="SGLang")
     assert summary["recommended"] is None
     assert evidence.no_answer in " ".join([summary["sentence"], *summary["words"]])

@@ -48,7 +48,8 @@ class Evidence:
         question: What the verdict answers, by the objectives together.
         verdict: Over the objectives, among candidates that keep the constraints.
         by_level: Decode speed of every candidate against the best baseline, level by level.
-        recommended: The candidate to run; None when nothing was measured, or nothing keeps the constraints.
+        recommended: The candidate to run; None when nothing was measured, nothing keeps the constraints, or nothing
+            without speculation was launched since a jump.
         unkept: Which constraints no launch keeps, or none of a branch, in a clause; None where each branch has one that
             keeps them.
         ties: The others that these launches cannot tell from it, each compared with it, fastest first: of its branch,
@@ -71,7 +72,11 @@ class Evidence:
         """Why nothing can be recommended, in a clause; None where something is."""
         if self.recommended is not None:
             return None
-        return self.unkept or _nothing_without(self.line) or "nothing was measured that could be compared"
+        if self.unkept is not None:
+            return self.unkept
+        if self.line.lacks_baseline:
+            return "no launch without speculation was made since the machine jumped, so nothing can be compared"
+        return "nothing was measured that could be compared"
 
     @property
     def chance(self) -> float | None:
@@ -112,7 +117,7 @@ def weigh(records: Sequence[TrialRecord], space: SearchSpace) -> Evidence:
         judge(asked(level, usable, of_level(level), level, noise_of(line.launches, of_level(level))))
         for level in space.workload.level_names
     ]
-    recommended = _recommended(kept, overall, line, space)
+    recommended = None if line.lacks_baseline else _recommended(kept, overall, space)
     open_ = overall.comparisons if overall.decision in ("tie", "undecided") else ()
     apart = replace(question, noise=noise_of(line.launches, together(space), searched=True))
     return Evidence(
@@ -134,27 +139,11 @@ def unbiased(records: Sequence[TrialRecord]) -> list[TrialRecord]:
     return [r for r in records if r.role is Role.CONFIRM or r.candidate not in confirmed]
 
 
-def _recommended(
-    kept: Sequence[TrialRecord], overall: Judgement, line: Timeline, space: SearchSpace
-) -> Candidate | None:
-    """Return what the verdict recommends; without a baseline that keeps the constraints, the best that does.
-
-    None where the baselines were all launched before a jump: what speculation gives since then compares with nothing.
-    """
+def _recommended(kept: Sequence[TrialRecord], overall: Judgement, space: SearchSpace) -> Candidate | None:
+    """Return what the verdict recommends; without a baseline that keeps the constraints, the best that does."""
     groups = by_candidate(kept)
     found = next((candidate for candidate in groups if candidate.candidate_id == overall.recommended), None)
-    if found is None and _nothing_without(line) is not None:
-        return None
     return found or max(groups, key=lambda candidate: _score(groups[candidate], space), default=None)
-
-
-def _nothing_without(line: Timeline) -> str | None:
-    """Say that all launches without speculation were made before a jump of the machine; None where they were not."""
-    before, since = ([r for r in some if not r.candidate.speculative] for some in (line.every, line.launches))
-    told = (
-        "since the machine changed nothing without speculation was launched, so what was launched compares with nothing"
-    )
-    return told if before and not since else None
 
 
 def _pareto(records: Sequence[TrialRecord], space: SearchSpace) -> list[TrialRecord]:

@@ -59,6 +59,12 @@ class Timeline:
         return tuple(sorted(itertools.chain(*(one.jumps for one in self.places)), key=lambda jump: jump.after))
 
     @property
+    def lacks_baseline(self) -> bool:
+        """Whether all launches without speculation were made before a jump: what was launched since has no measure."""
+        before, since = (any(not one.candidate.speculative for one in part) for part in (self.before, self.launches))
+        return before and not since
+
+    @property
     def doubts(self) -> Mapping[str, float]:
         """Variance of ln of each place's factor."""
         return {place: factor.variance for place, factor in self.factors.items()}

@@ -2,7 +2,8 @@
 
 The best of many noisy launches is partly lucky, so none of the launches that made a finalist one counts in its
 favour. In every round each contender is launched once, in reversed order every other round, so that a drift takes as
-much from one as from the other; several places share the work (`sharing`).
+much from one as from the other; several places share the work (`sharing`). After a jump of the machine they begin anew:
+where that left no launch without speculation to compare with, one comes first.
 
 Two questions may be open: whether to speculate, and with which candidate of the branch. While the first is, the rounds
 are for it: where the search cannot tell which of two is the best of its branch, both are in the first round, and the

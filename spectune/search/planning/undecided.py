@@ -22,7 +22,15 @@ from spectune.analysis.pairs import LIKELY, MOST_PAIRS, pairs_to_decide
 from spectune.bench.level import ENOUGH_REQUESTS
 from spectune.counts import count
 from spectune.search.evidence.outcome import Evidence, weigh
-from spectune.search.planning.budget import HOUR_S, kept_for_confirmation, kept_of, most_launches, pace_s, raised_times
+from spectune.search.planning.budget import (
+    HOUR_S,
+    LEAST_CONFIRMATIONS,
+    kept_for_confirmation,
+    kept_of,
+    most_launches,
+    pace_s,
+    raised_times,
+)
 from spectune.search.planning.confirmation import Confirmation
 from spectune.search.storage.folder import StudyFolder
 from spectune.search.storage.records import Status, TrialRecord
@@ -121,12 +129,17 @@ def remedy(records: Sequence[TrialRecord], evidence: Evidence, space: SearchSpac
 def unmeasured(records: Sequence[TrialRecord], evidence: Evidence, space: SearchSpace, command: str) -> str | None:
     """Return what is missing where the budget ended before both branches were measured; None where it did not.
 
+    After a jump of the machine both are to be measured again.
+
     Args:
         records: All launches of the study.
         evidence: What they say.
         space: Their search space.
         command: What makes the study go on, see `command_of`.
     """
+    if evidence.line.lacks_baseline:
+        way = _larger(records, space, len(records) + LEAST_CONFIRMATIONS, command)
+        return f"a larger budget launches the best without speculation again first, then the finalists in turns: {way}"
     measured = {record.candidate.speculative for record in evidence.records}
     if len(measured) != 1 or not space.algorithms or any(record.status is not Status.OK for record in records):
         return None
