@@ -142,25 +142,32 @@ def find_jump(repeats: Sequence[Repeat]) -> Jump | None:
 
     A step through every gap between two launches is fitted (a change point by least squares, Hinkley 1970) and the
     best taken. It is a jump when its 99.7 % interval excludes zero, it is 3 % at least, and no line explains the
-    launches better.
+    launches better. A launch is known to lie behind it where its configuration was launched before it, too: the first
+    of a configuration, in a gap between two such launches, fits either side.
 
     Args:
         repeats: In the order of their launches.
     """
-    best: tuple[float, int, _Fit] | None = None
-    for first in range(1, len(repeats) - 1):
-        after = repeats[first].trial
-        fit = _fitted(repeats, lambda repeat, after=after: float(repeat.trial >= after))  # type: ignore[misc]
-        if fit is not None and (best is None or fit.squares < best[0]):
-            best = fit.squares, first, fit
+    best: tuple[int, _Fit] | None = None
+    for first in range(1, len(repeats)):
+        fit = _step(repeats, first)
+        if len(_behind(repeats, first)) >= 2 and fit is not None and (best is None or fit.squares < best[1].squares):
+            best = first, fit
     if best is None:
         return None
-    squares, first, fit = best
+    first, fit = best
     line = _line(repeats) if len(repeats) >= FEWEST_FOR_DRIFT else None
-    least = max(critical_value(fit.dof, CERTAIN) * fit.error, SMALLEST_JUMP)
-    if abs(fit.slope) < least or (line is not None and line.squares < squares):
+    if abs(fit.slope) < max(critical_value(fit.dof, CERTAIN) * fit.error, SMALLEST_JUMP):
         return None
-    return Jump(repeats[first - 1].trial, repeats[first].trial, _interval(fit))
+    if line is not None and line.squares < fit.squares:
+        return None
+    return Jump(repeats[first - 1].trial, _behind(repeats, first)[0].trial, _interval(fit))
+
+
+def _behind(repeats: Sequence[Repeat], first: int) -> list[Repeat]:
+    """Return the launches from one on whose configuration was launched before it."""
+    before = {repeat.candidate_id for repeat in repeats[:first]}
+    return [repeat for repeat in repeats[first:] if repeat.candidate_id in before]
 
 
 def surprises(last: Repeat, earlier: Iterable[Repeat], relative_sd: float) -> bool:
@@ -170,6 +177,11 @@ def surprises(last: Repeat, earlier: Iterable[Repeat], relative_sd: float) -> bo
         return False
     error = relative_sd * math.sqrt(1.0 + 1.0 / len(known))
     return abs(last.log_speed - fmean(known)) > max(SUSPECTED * error, SMALLEST_JUMP)
+
+
+def _step(repeats: Sequence[Repeat], first: int) -> _Fit | None:
+    after = repeats[first].trial
+    return _fitted(repeats, lambda repeat: float(repeat.trial >= after))
 
 
 def _line(repeats: Sequence[Repeat]) -> _Fit | None:

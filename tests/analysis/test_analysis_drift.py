@@ -102,8 +102,17 @@ def test_a_jump_is_seen_in_configurations_of_different_speed():
     assert (found.before, found.after) == (3, 4)
 
 
+@pytest.mark.parametrize("change", [0.0, -0.14])
+def test_what_was_first_launched_at_a_jump_is_not_taken_for_what_came_after_it(change):
+    made = [("base", 0.0)] * 4 + [("one", 0.0), ("two", 0.0), ("new", change), ("two", -0.14), ("base", -0.14)]
+    found = find_jump([Repeat(n, name, n * 0.1, 4.0 + own) for n, (name, own) in enumerate(made)])
+    assert (found.before, found.after) == (5, 7)
+
+
 def test_one_launch_is_no_jump():
     assert find_jump(repeats([0.0, 0.0, 0.0, -0.2])) is None
+    alone = repeats([0.0, 0.0, 0.0, -0.2, 0.0])
+    assert find_jump([*alone[:4], Repeat(4, "first of its configuration", 0.4, 4.0)]) is None
 
 
 def test_a_steady_drift_is_no_jump():
