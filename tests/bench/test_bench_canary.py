@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+import virtual_time
 from aiohttp import web
 from bench_server import FakeEngine, serving, tokenized
 
@@ -22,7 +23,7 @@ def asked(engine: FakeEngine, *, together: bool = True, patience_s: float = 20.0
                 client.base_url, prompts, together=together, patience_s=patience_s, temperature=temperature
             )
 
-    return asyncio.run(once())
+    return virtual_time.run(once())
 
 
 def replying(*, status: int = 200, body: bytes = b"", json: Any = None) -> FakeEngine:

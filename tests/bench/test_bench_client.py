@@ -5,6 +5,7 @@ import time
 
 import orjson
 import pytest
+import virtual_time
 from aiohttp import web
 from bench_server import FakeEngine, chunk, counters, open_stream, serving, tokenized
 
@@ -22,7 +23,7 @@ def ask(engine, *, prompt=None, sampling=SAMPLING, on_tokens=None, **client):
             await connected.generate(exchange, sampling, on_tokens=on_tokens)
             return exchange.record()
 
-    return asyncio.run(once())
+    return virtual_time.run(once())
 
 
 def answering(*pieces):
@@ -191,7 +192,7 @@ def test_no_server_becomes_a_record():
             await client.generate(exchange, SAMPLING)
             return exchange.record(), await client.flush_cache(timeout_s=0.1)
 
-    record, flushed = asyncio.run(once())
+    record, flushed = virtual_time.run(once())
     assert "ConnectionRefusedError" in record.error
     assert not flushed
 
@@ -210,7 +211,7 @@ def test_a_connection_serves_one_request_after_another():
                 await client.generate(exchange, SAMPLING)
                 assert exchange.record().completed
 
-    asyncio.run(thrice())
+    virtual_time.run(thrice())
     assert len(seen) == 3
     assert len(set(seen)) == 1
 
@@ -234,7 +235,7 @@ def test_a_request_that_crosses_the_end_of_an_idle_connection_is_sent_once_more(
                 await client.generate(exchange, SAMPLING)
                 assert exchange.record().error is None
 
-    asyncio.run(five_times())
+    virtual_time.run(five_times())
 
 
 def test_what_is_not_http_becomes_a_record():
@@ -251,7 +252,7 @@ def test_what_is_not_http_becomes_a_record():
             await client.generate(exchange, SAMPLING)
             return exchange.record()
 
-    assert "the answer is not HTTP" in asyncio.run(once()).error
+    assert "the answer is not HTTP" in virtual_time.run(once()).error
 
 
 def test_a_fault_of_this_client_is_no_failure_of_the_request():
@@ -276,7 +277,7 @@ def test_the_cache_is_flushed_once_the_engine_is_idle():
         async with serving(engine) as client:
             return await client.flush_cache(timeout_s=timeout_s, pause_s=0.01)
 
-    assert asyncio.run(flush(10.0))
+    assert virtual_time.run(flush(10.0))
     assert engine.flushes == 4
     engine.busy_flushes = 10**6
-    assert not asyncio.run(flush(0.1))
+    assert not virtual_time.run(flush(0.1))

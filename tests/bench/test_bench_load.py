@@ -5,6 +5,7 @@ import time
 from itertools import islice
 
 import pytest
+import virtual_time
 from aiohttp import web
 from bench_server import FakeEngine, chunk, endless, open_stream, serving, until
 
@@ -37,7 +38,7 @@ def run(engine, *, concurrency=4, arrivals=None, prompts=None, stop=None, progre
                 run_level(client, prompts or endless(), settings, progress=progress, stop_when=stop_when), 30
             )
 
-    return asyncio.run(once())
+    return virtual_time.run(once())
 
 
 def test_a_client_that_stood_still_while_it_measured_says_so():
@@ -291,7 +292,7 @@ def test_cancelling_a_level_leaves_nothing_running():
                 await task
             await until(lambda: not engine.in_flight)
 
-    asyncio.run(once())
+    virtual_time.run(once())
     assert engine.dropped == 4
 
 

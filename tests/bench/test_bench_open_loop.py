@@ -1,9 +1,10 @@
-"""Open loops against a real HTTP server; what is asserted are schedules and orders, not how fast this machine is."""
+"""Open loops against a real HTTP server, in virtual time."""
 
 import asyncio
 from itertools import islice
 
 import pytest
+import virtual_time
 from bench_server import FakeEngine, chunk, endless, open_stream, serving, until
 
 from spectune.analysis.open_loop import flow
@@ -23,7 +24,7 @@ def run(engine, arrivals, *, stop=None, **plan):
             settings = LevelPlan(arrivals, SAMPLING, **(QUICK | plan))
             return await asyncio.wait_for(run_level(client, endless(), settings, stop_when=stop_when), 30)
 
-    return asyncio.run(once())
+    return virtual_time.run(once())
 
 
 async def never_ends(_engine, request, _body):
