@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-READY_S = 30.0
-END_S = 20.0
+READY_S = 120.0  # a busy machine starts programs slowly; nothing but a defect takes so long
+END_S = 60.0
 
 
 class Daemon:

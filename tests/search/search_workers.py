@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
 import psutil
 from readme_commands import SPECTUNE
-from search_simulated import SPACE, write
+from search_simulated import ALONE, SPACE, write
+from sqlalchemy import make_url
 
 from benchmarks.services.daemon import eventually
 from spectune.search import StudyFolder, TrialRecord
+from spectune.serving import reserve_slot
 
-WORKLOAD: dict[str, Any] = {
-    "prompts": "builtin:tiny", "chat_template": False, "output_tokens": 32,
-    "levels": [{"concurrency": 2}], "level_time_limit": "1s",
-}  # fmt: skip
+PARALLEL = 4
 
 
 def space(folder: Path, *, trials: int, **more: Any) -> Path:
     """Write a space whose launches take about two seconds."""
     folder.mkdir(exist_ok=True)
-    engine = SPACE["engine"] | {"virtual": False, "parallel": 4}
-    return write(folder, engine=engine, budget={"trials": trials}, workload=WORKLOAD, **more)
+    engine = SPACE["engine"] | {"virtual": False, "parallel": PARALLEL}
+    return write(folder, engine=engine, budget={"trials": trials}, workload=ALONE, **more)
 
 
 class Started:
@@ -52,15 +53,30 @@ class Started:
         """All it has printed."""
         return self._said.read_text()
 
-    def says(self, words: str, within_s: float = 120.0) -> bool:
+    def says(self, words: str, within_s: float = 240.0) -> bool:
         """Whether it prints something."""
         return (
             eventually(lambda: words in self.said or self.process.poll() is not None, within_s) and words in self.said
         )
 
-    def ends(self, within_s: float = 240.0) -> int:
+    def ends(self, within_s: float = 600.0) -> int:
         """Wait for its end and return its exit code."""
         return self.process.wait(within_s)
+
+
+@contextmanager
+def held_back(storage: str, study: str = "sim") -> Iterator[None]:
+    """No worker of a shared study gets one of its slots on this machine meanwhile: none is ahead of the others."""
+    key = f"{make_url(storage).render_as_string(hide_password=True)} {study}"
+    with ExitStack() as slots:
+        for _ in range(PARALLEL):
+            slots.enter_context(asyncio.run(reserve_slot(key, "a test", PARALLEL, print)))
+        yield
+
+
+def all_wait(*workers: Started) -> bool:
+    """Whether all come as far as to wait for a slot."""
+    return all(worker.says("allows on this machine") for worker in workers)
 
 
 def records(folder: Path, study: str = "sim") -> Sequence[TrialRecord]:

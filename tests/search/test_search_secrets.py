@@ -11,8 +11,7 @@ import pytest
 import yaml
 from forked import spectune
 from readme_commands import ROOT, SPECTUNE
-from search_simulated import SPACE, write
-from search_workers import WORKLOAD
+from search_simulated import ALONE, SPACE, write
 
 PLANTED = {
     "HF_TOKEN": "hf_" + "Qz7" * 9, "OPENAI_API_KEY": "sk-" + "Ab3" * 8, "SERVICE_PASSWORD": "correct-horse-battery",
@@ -25,7 +24,7 @@ HOSTILE = "org/\x1b]0;owned\x07<script>alert(1)</script>'\"; touch pwned; $(touc
 def searched(
     folder: Path, *, virtual: bool, profile: dict[str, object] | None = None, **engine: object
 ) -> subprocess.CompletedProcess[str]:
-    write(folder, profile=profile, budget={"trials": 3}, workload=WORKLOAD)
+    write(folder, profile=profile, budget={"trials": 3}, workload=ALONE)
     section = SPACE["engine"] | {"virtual": virtual} | engine
     space = yaml.safe_load((folder / "sim.yaml").read_text()) | {"engine": section}
     (folder / "sim.yaml").write_text(yaml.safe_dump(space, sort_keys=False, allow_unicode=True))
@@ -102,7 +101,7 @@ def test_hostile_names_are_harmless(tmp_path: Path) -> None:
 
 
 def test_nothing_of_a_study_is_for_everybody_to_write(tmp_path: Path) -> None:
-    write(tmp_path, virtual=False, budget={"trials": 1}, workload=WORKLOAD)
+    write(tmp_path, virtual=False, budget={"trials": 1}, workload=ALONE)
     subprocess.run(
         ["bash", "-c", f"umask 0; {SPECTUNE} search sim.yaml"], cwd=tmp_path, capture_output=True, check=False
     )

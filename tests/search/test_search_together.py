@@ -13,7 +13,7 @@ import psutil
 import pytest
 from forked import spectune
 from search_simulated import chain, write
-from search_workers import Started, records, space
+from search_workers import Started, all_wait, held_back, records, space
 
 from benchmarks.services.daemon import eventually
 from spectune.engines.open import open_engine
@@ -53,10 +53,11 @@ def environments(pid: int) -> Iterator[bytes]:
 def test_two_that_search_share_the_launches(tmp_path: Path) -> None:
     storage, search = shared(tmp_path), ("search", "../sim.yaml", "--place")
     space(tmp_path, trials=6)
-    with (
-        Started(tmp_path / "a", *search, "A", storage=storage) as one,
-        Started(tmp_path / "b", *search, "B", storage=storage) as other,
-    ):
+    with contextlib.ExitStack() as running:
+        with held_back(storage):
+            one = running.enter_context(Started(tmp_path / "a", *search, "A", storage=storage))
+            other = running.enter_context(Started(tmp_path / "b", *search, "B", storage=storage))
+            assert all_wait(one, other), one.said + other.said
         assert (one.ends(), other.ends()) == (0, 0), one.said + other.said
     by_a, by_b = records(tmp_path / "a"), records(tmp_path / "b")
     assert by_a == by_b
@@ -99,11 +100,14 @@ def test_kill_9_of_a_worker_costs_no_launch(tmp_path: Path) -> None:
         assert lost.says("[1]"), lost.said
         tree = psutil.Process(lost.process.pid).children(recursive=True)
         lost.process.kill()
+        lost.process.wait()
+    finished = len(records(tmp_path / "a"))
     with Started(tmp_path / "b", "worker", "sim", "--place", "B", storage=storage) as worker:
         assert worker.ends() == 0, worker.said
     made = records(tmp_path / "b")
     assert [record.trial for record in made] == [0, 1, 2, 3]
-    assert [record.place for record in made] == ["A", "B", "B", "B"]
+    assert [record.place for record in made] == ["A"] * finished + ["B"] * (4 - finished)
+    assert 1 <= finished < 4
     assert eventually(lambda: not any(is_alive(process) for process in tree))
     with Started(tmp_path / "a", *search, storage=storage) as again:  # finds nothing left to do
         assert again.ends() == 0, again.said
@@ -111,25 +115,27 @@ def test_kill_9_of_a_worker_costs_no_launch(tmp_path: Path) -> None:
 
 
 def test_workers_of_one_folder_have_a_copy_each(tmp_path: Path) -> None:
-    space(tmp_path, trials=4)  # launches that take their time: the second comes before the first has ended
+    space(tmp_path, trials=4)
     storage = shared(tmp_path)
-    with (
-        Started(tmp_path / "a", "search", "../sim.yaml", storage=storage) as first,
-        Started(tmp_path / "a", "search", "../sim.yaml", storage=storage) as second,
-    ):
+    with contextlib.ExitStack() as running:
+        with held_back(storage):
+            first, second = (
+                running.enter_context(Started(tmp_path / "a", "search", "../sim.yaml", storage=storage)) for _ in "ab"
+            )
+            assert eventually(lambda: first.said.count("allows on this machine") == 2), first.said  # one file for both
         assert (first.ends(), second.ends()) == (0, 0), first.said
     assert records(tmp_path / "a") == records(tmp_path / "a", "sim.worker2")
 
 
 def test_a_worker_that_is_ended_names_the_study_and_not_its_copy(tmp_path: Path) -> None:
-    space(tmp_path, trials=9)
+    space(tmp_path, trials=40)  # more than anybody waits for
     storage = shared(tmp_path)
     with (
         Started(tmp_path / "a", "search", "../sim.yaml", storage=storage) as first,
         Started(tmp_path / "a", "search", "../sim.yaml", storage=storage) as second,
     ):
         for log in ("sim/trials/*/server.log", "sim.worker2/trials/*/server.log"):
-            assert eventually(lambda log=log: any((tmp_path / "a/studies").glob(log)), 60.0), first.said
+            assert eventually(lambda log=log: any((tmp_path / "a/studies").glob(log))), first.said
         first.process.terminate()
         second.process.terminate()
         assert (first.ends(), second.ends()) == (130, 130), first.said

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from shared_samples import STUDY, Member, away, step, url
+from shared_samples import SHORT_S, STUDY, Member, away, silence, silent_s, step, url
 
 from spectune import files
 from spectune.errors import SpectuneError
@@ -33,14 +33,21 @@ async def told(member: Member) -> None:
     raise AssertionError("it says nothing")
 
 
-async def left_behind(member: Member) -> Standing:
-    """Return where the study stands as soon as this worker sees a launch that was left behind."""
-    for _ in range(150):
-        standing = await member.book.read()
-        if standing.interrupted:
-            return standing
-        await asyncio.sleep(0.2)
-    raise AssertionError("nothing was left behind")
+async def left_behind(member: Member, file: Path) -> Standing:
+    """Return where the study stands for a worker that sees a launch left behind, after a long silence."""
+    silence(file)
+    standing = await member.book.read()
+    assert standing.interrupted
+    return standing
+
+
+async def beats(file: Path) -> None:
+    """Wait until every heart has beaten."""
+    for _ in range(6000):
+        if silent_s(file) < 20:
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError("a heart has stopped")
 
 
 def test_of_two_that_claim_one_launch_one_has_it(file: Path) -> None:
@@ -123,12 +130,12 @@ def test_a_worker_that_starts_again_gives_back_what_it_left_behind(file: Path) -
 @pytest.mark.parametrize("silent_from", ["the start", "the first heartbeat"])
 def test_a_silent_worker_is_taken_over_and_the_first_record_counts(file: Path, silent_from: str) -> None:
     async def silent() -> None:
-        a, b = Member(file, "a", takeover_s=2), Member(file, "b", takeover_s=2)
+        a, b = Member(file, "a"), Member(file, "b")
         if silent_from == "the start":  # killed between its claim and its first heartbeat
             a.trials.start = lambda number: None  # type: ignore[method-assign]
         claim = a.trials.claim(step(1))
         assert (await b.book.read()).interrupted == ()
-        assert (await left_behind(b)).running == ()
+        assert (await left_behind(b, file)).running == ()
         assert await b.make(step(1, place="b"), 150.0)
         # The silent one was not dead after all.
         a.book._claim = claim
@@ -144,9 +151,9 @@ def test_a_silent_worker_is_taken_over_and_the_first_record_counts(file: Path, s
 
 def test_a_record_that_comes_before_whoever_took_over_is_done_counts(file: Path) -> None:
     async def late() -> None:
-        a, b = Member(file, "a", takeover_s=2), Member(file, "b", takeover_s=2)
+        a, b = Member(file, "a"), Member(file, "b")
         claim = a.trials.claim(step(1))
-        await left_behind(b)
+        await left_behind(b, file)
         async with b.book.claimed(step(1, place="b")) as mine:
             assert mine
             a.book._claim = claim
@@ -166,22 +173,24 @@ def test_a_worker_is_lost_over_a_launch_when_it_is_killed_and_not_when_it_leaves
             pass
         Member(file, "b").trials.claim(step(1))  # and then it was killed, and started again
         await Member(file, "b").book.read()
-        c = Member(file, "c", takeover_s=2)
+        c = Member(file, "c")
         assert (await c.book.read()).lost == {1: 1}
         c.trials.claim(step(1))
-        d = Member(file, "d", takeover_s=2)
-        assert (await left_behind(d)).lost == {1: 2}
+        d = Member(file, "d")
+        assert (await left_behind(d, file)).lost == {1: 2}
 
     asyncio.run(lost())
 
 
 def test_a_beating_heart_keeps_a_launch(file: Path) -> None:
     async def beating() -> None:
-        a, b = Member(file, "a", takeover_s=2), Member(file, "b", takeover_s=2)
+        a, b = Member(file, "a"), Member(file, "b")
+        a.trials.beat_s = 0.05
         async with a.book.claimed(step(1)) as mine:
             assert mine
-            for _ in range(20):
-                await asyncio.sleep(0.2)
+            for _ in range(3):  # together longer than it takes to be taken over
+                silence(file, 35)
+                await beats(file)
                 assert (await b.book.read()).interrupted == ()
             await a.book.finish(a.made(step(1)))
         assert [r.place for r in (await b.book.read()).records] == ["a"]
@@ -191,7 +200,7 @@ def test_a_beating_heart_keeps_a_launch(file: Path) -> None:
 
 def test_a_database_that_is_away_costs_nothing(file: Path) -> None:
     async def outage() -> None:
-        a, b = Member(file, "a"), Member(file, "b")
+        a, b = Member(file, "a", waits_s=SHORT_S), Member(file, "b", waits_s=SHORT_S)
         async with a.book.claimed(step(1)) as mine:
             assert mine
             with away(file):
@@ -213,7 +222,7 @@ def test_a_database_that_is_away_costs_nothing(file: Path) -> None:
 
 def test_a_claim_in_an_outage_is_no_claim_and_nothing_is_left_of_it(file: Path) -> None:
     async def outage() -> None:
-        a = Member(file, "a")
+        a = Member(file, "a", waits_s=SHORT_S)
         with away(file):
             async with a.book.claimed(step(1)) as mine:
                 assert not mine
@@ -329,17 +338,18 @@ def test_the_database_holds_one_optuna_trial_a_launch(file: Path) -> None:
 
 def test_after_an_outage_nobody_is_taken_for_lost_before_all_could_be_heard(file: Path) -> None:
     async def outage() -> None:
-        a, b = Member(file, "a", takeover_s=2), Member(file, "b", takeover_s=2)
+        a, b = Member(file, "a", waits_s=SHORT_S), Member(file, "b", waits_s=SHORT_S)
+        a.trials.beat_s = 0.05
         async with a.book.claimed(step(1)) as mine:
             assert mine
-            with away(file):
+            with away(file, passes_s=61):  # longer than it takes to be taken over
                 waiting = asyncio.create_task(b.book.read())
                 await told(b)
-                await asyncio.sleep(3.0)  # longer than it takes to be taken over
+                b.trials.beat_s = 3600.0  # it has not been quiet for twice that
             assert (await waiting).interrupted == ()
-            for _ in range(10):
-                assert (await b.book.read()).interrupted == ()
-                await asyncio.sleep(0.3)
+            await beats(file)
+            b.trials.beat_s = 0.0
+            assert (await b.book.read()).interrupted == ()
             await a.book.finish(a.made(step(1)))
         assert [r.place for r in (await b.book.read()).records] == ["a"]
 

@@ -108,7 +108,9 @@ def test_a_record_is_on_disk_before_it_is_told(opened: Opened, tmp_path: Path) -
             record = made(folder, at_place(book, 0))
             damage(tmp_path)
             finishing = asyncio.create_task(book.finish(record))
-            await asyncio.wait([finishing], timeout=5.0)
+            while not folder.records():
+                assert not finishing.done()
+                await asyncio.sleep(0.02)
             finishing.cancel()
             await asyncio.gather(finishing, return_exceptions=True)
 

@@ -107,7 +107,7 @@ def test_a_lock_whose_file_comes_and_goes_is_never_held_twice(tmp_path: Path) ->
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     argv = [sys.executable, "-c", COMES_AND_GOES, str(tmp_path)]
     running = [subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=env) for _ in range(3)]
-    assert [process.communicate(timeout=60)[0] for process in running] == ["0\n"] * 3
+    assert [process.communicate(timeout=240)[0] for process in running] == ["0\n"] * 3
 
 
 def test_everybody_may_use_the_locks_whatever_the_umask(tmp_path: Path) -> None:

@@ -70,6 +70,7 @@ def test_a_stopped_guard_whose_owner_was_killed_is_woken_by_the_next_spectune(
     with owner(tmp_path, "segments", "serving") as (process, facts):
         guard = psutil.Process(facts["guard"])
         guard.suspend()
+        assert eventually(lambda: guard.status() == psutil.STATUS_STOPPED)
         end_leftovers()
         assert guard.status() == psutil.STATUS_STOPPED, "its owner lives"
         process.kill()
@@ -92,7 +93,7 @@ def test_ctrl_c_reaches_the_owner_only(tmp_path: Path) -> None:
         assert is_alive(guard)
         assert all(map(is_alive, tree))
         os.killpg(process.pid, signal.SIGINT)
-        process.wait(timeout=30)
+        process.wait(timeout=240)
         assert eventually(lambda: not marked_processes(facts["server_id"]) and not is_alive(guard))
 
 

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import pytest
 from filelock import FileLock
 from tiny_wheels import tiny_recipe, write_wheel
 
+from benchmarks.services.daemon import eventually
 from spectune.engines.cpu_reference import installer, machine
 from spectune.engines.cpu_reference.installer import estimate_cost, install, remove
 from spectune.engines.cpu_reference.layout import Layout, record
@@ -133,10 +133,7 @@ def test_goes_on_after_kill_9_in_any_step(recipe: Recipe, tmp_path: Path, killed
     killed = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], env=environment, check=False)
     assert killed.returncode == -signal.SIGKILL
     assert find_recipe(recipe) is None
-    deadline = time.monotonic() + 5
-    while left := processes_of(Layout.of(recipe).path):
-        assert time.monotonic() < deadline, f"pip went on alone: {left}"
-        time.sleep(0.05)
+    assert eventually(lambda: not processes_of(Layout.of(recipe).path), 10.0), "pip went on alone"
     titles = [step for step, _ in steps_of(recipe)]
     assert titles[-1] == "installed"
     runtime = find_recipe(recipe)

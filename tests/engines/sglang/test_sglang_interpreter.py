@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 
+from benchmarks.services.daemon import eventually
 from spectune.engines.open import options_of
 from spectune.engines.protocol import EngineSoftware
 from spectune.engines.sglang.interpreter import Interpreter
@@ -97,13 +97,13 @@ def test_an_answer_that_is_none_is_not_kept(tmp_path: Path, parser: str) -> None
 def test_a_hanging_interpreter_is_told_and_ended(tmp_path: Path) -> None:
     hang = "import os; pathlib.Path('%s').write_text(str(os.getpid())); time.sleep(600)"
     fake = Fake(tmp_path, parser=hang % (tmp_path / "pid"), version="time.sleep(600)")
-    with pytest.raises(SpectuneError, match="did not answer within 1 s when asked"):
-        fake.interpreter.options("0.5.10", fake.cache, timeout_s=1)
-    pid = int((tmp_path / "pid").read_text())
-    deadline = time.monotonic() + 10
-    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not Path(f"/proc/{pid}").exists()
+    for patience_s in (1, 10, 100):  # for it to come as far as to hang
+        with pytest.raises(SpectuneError, match=f"did not answer within {patience_s} s when asked"):
+            fake.interpreter.options("0.5.10", fake.cache, timeout_s=patience_s)
+        if (tmp_path / "pid").exists():
+            break
+    pid = (tmp_path / "pid").read_text()
+    assert eventually(lambda: not Path("/proc", pid).exists())
     with pytest.raises(SpectuneError, match="see whether `import sglang` works"):
         fake.interpreter.sglang_version(timeout_s=0.5)
 

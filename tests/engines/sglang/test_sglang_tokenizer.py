@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
 import pytest
 
+from benchmarks.services.daemon import eventually
 from spectune.engines.sglang import tokenizer as tokenizing
 from spectune.engines.sglang.interpreter import Interpreter
 from spectune.engines.sglang.tokenizer import Tokenizer
 from spectune.errors import SpectuneError
+from spectune.serving.processes import is_alive
 
 # What stands in for transformers: a word is as many tokens as it has letters.
 PACKAGE = """
@@ -21,7 +22,7 @@ class AutoTokenizer:
     @classmethod
     def from_pretrained(cls, model, trust_remote_code=False):
         if model == "missing": raise OSError("no such model")
-        if model == "hangs": import time; time.sleep(600)
+        if model == "hangs": import pathlib, time; pathlib.Path(__file__).with_name("hangs").touch(); time.sleep(600)
         print("noise on standard output")
         return cls()
     def encode(self, text, add_special_tokens=True):
@@ -87,15 +88,12 @@ def test_it_ends_with_whoever_started_it(engine: Interpreter, tmp_path: Path) ->
     )
     owner = subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     assert owner.stdout is not None
-    pid = int(owner.stdout.readline())
-    time.sleep(0.5)  # for it to have made its arrangement with the kernel
+    tokenizer = psutil.Process(int(owner.stdout.readline()))
+    assert eventually((tmp_path / "hangs").exists)  # it has made its arrangement with the kernel by then
     owner.kill()
     owner.wait()
     owner.stdout.close()
-    deadline = time.monotonic() + 10
-    while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    assert eventually(lambda: not is_alive(tokenizer))
 
 
 @pytest.mark.parametrize("content", [b"\x7fELF rubbish", b"#!/no/such/interpreter\n", b"no shebang"])

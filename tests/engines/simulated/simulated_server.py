@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from simulated_samples import MODEL, profile_text
 
 from spectune.serving import reserve_ports
 
-DEADLINE_S = 60.0
+DEADLINE_S = 240.0
 # Loopback must never go through a proxy the environment may name.
 OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -80,12 +81,19 @@ class Running:
 
 @contextmanager
 def engine(
-    folder: Path, *words: str, env: dict[str, str] | None = None, time_scale: float = 0.05, **changes: Any
+    folder: Path,
+    *words: str,
+    env: dict[str, str] | None = None,
+    time_scale: float = 0.05,
+    held: bool = False,
+    **changes: Any,
 ) -> Iterator[Running]:
-    """Start an engine with the test profile; it and its workers are gone afterwards."""
+    """Start an engine with the test profile, whose port may be held; it and its workers are gone afterwards."""
     profile = folder / "profile.yaml"
     profile.write_text(profile_text(**changes))
-    with reserve_ports() as ports, (folder / "server.log").open("wb") as log:
+    with reserve_ports() as ports, ExitStack() as holder, (folder / "server.log").open("wb") as log:
+        if held:
+            holder.enter_context(socket.create_server(("127.0.0.1", ports.http)))
         argv = [sys.executable, "-m", "spectune", "simulate", "--profile", str(profile), "--port", str(ports.http)]
         argv += ["--time-scale", str(time_scale), "--", *MODEL, "--tp-size", "2", *words]
         process = subprocess.Popen(

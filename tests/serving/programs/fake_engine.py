@@ -89,7 +89,7 @@ def map_others() -> None:
 def ask_itself() -> None:
     """What SGLang's warm-up does: a request to its own address through whatever proxies the environment names."""
     port = sys.argv[sys.argv.index("--port") + 1]
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/ready", timeout=10) as response:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/ready", timeout=240) as response:
         print("warm-up request answered", response.status, flush=True)
     Api.warm = True
 

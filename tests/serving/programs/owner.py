@@ -19,7 +19,7 @@ async def own(log: Path, mode: str, moment: str) -> None:
         server = Server(argv, os.environ, port=ports.http, log_path=log)
         await server.start()
         if moment != "starting":
-            await server.wait_ready(60)
+            await server.wait_ready(240)
         assert server._guard is not None
         facts = {"server_id": server.server_id, "guard": server._guard.pid, "pids": server.pids()}
         print(json.dumps(facts), flush=True)
