@@ -23,7 +23,7 @@ from spectune.bench import tiny_language
 from spectune.engines.sglang.arguments import to_argv
 from spectune.serving import EngineDied, Server, reserve_ports
 
-START_S, END_S, ANSWER_S = 180, 60, 120
+START_S, END_S, ANSWER_S = 600, 240, 240
 OUTPUT_TOKENS = 64
 MODELS = ("model-path", "speculative-draft-model-path")
 # Loopback must never go through a proxy the environment may name.

@@ -29,7 +29,7 @@ LOADED_BY_COMMANDS = (
     "spectune.search.guided.effects", "spectune.search.guided.guide",
     "alembic.command", "jinja2.ext", "optuna.storages", "scipy.special", "sqlalchemy.dialects.sqlite", "sqlalchemy.orm",
 )  # fmt: skip
-PATIENCE_S = 300
+PATIENCE_S = 1200  # nothing is judged by it
 
 
 def spectune(*words: str | Path, **more: Any) -> subprocess.CompletedProcess[str]:

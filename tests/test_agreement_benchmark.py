@@ -46,7 +46,7 @@ def test_it_is_called_for_a_budget(tmp_path: Path) -> None:
             sys.executable, "-m", "benchmarks.agreement", "--profile", "benchmarks/profiles/tour-near.yaml",
             "--space", "search_spaces/quickstart.yaml", "--pairs", "1", "--trials", "8", "--json", str(table),
         ],
-        cwd=ROOT, capture_output=True, text=True, check=False, timeout=300,
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=1200,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     content = json.loads(table.read_text())

@@ -20,13 +20,14 @@ from forked import spectune
 from readme_commands import SPECTUNE, main_command, spectune_commands
 
 from spectune.engines.cpu_reference import Runtime
+from spectune.serving import reserve_ports
 from spectune.space import Candidate
 
 pytestmark = pytest.mark.engine
 
-GONE_WITHIN_S = 15
+GONE_WITHIN_S = 60  # an engine has 8 s to leave; all else takes its time where the machine is busy
 LAUNCH_S = 600
-STUDY_S = 1200
+STUDY_S = 3600
 
 
 def until(condition: Callable[[], bool], seconds: float, what: str) -> None:
@@ -71,6 +72,7 @@ class Lived:
     left_after_kill: list[Any]
     left_after_interrupt: list[Any]
     interrupted_code: int
+    interrupted_finished: bool
     seconds_to_interrupt: float
 
     @property
@@ -104,13 +106,14 @@ def lived(cpu_runtime: Runtime, tmp_path_factory: pytest.TempPathFactory) -> Liv
     second.during((trials / "0002/server_info.json").exists, "trial 2 is measured")
     began = time.monotonic()
     os.kill(second.process.pid, signal.SIGINT)
-    code = second.process.wait(timeout=60)
+    code = second.process.wait(timeout=LAUNCH_S)
+    finished = (trials / "0002/result.json").exists()
     poll_gone(second)
     seconds = time.monotonic() - began
 
     third = Run(folder)
     assert third.process.wait(timeout=STUDY_S) == 0, (folder / "err.txt").read_text()
-    return Lived(folder, third.out.read_text(), left_after_kill, second.left(), code, seconds)
+    return Lived(folder, third.out.read_text(), left_after_kill, second.left(), code, finished, seconds)
 
 
 def poll_gone(run: Run) -> None:
@@ -139,6 +142,7 @@ def test_ctrl_c_ends_the_engine_and_says_130(lived: Lived) -> None:
     assert lived.interrupted_code == 130
     assert lived.left_after_interrupt == []
     assert lived.seconds_to_interrupt < GONE_WITHIN_S
+    assert not lived.interrupted_finished, "it waits for no launch to be measured"
     assert "the same command continues the study" in text(lived.folder / "err.txt")
 
 
@@ -183,7 +187,7 @@ def test_every_prompt_is_used_once(lived: Lived) -> None:
         assert not seen & set(ids), path
         assert len(set(ids)) == len(ids)
         seen |= set(ids)
-    assert len(seen) > 500
+    assert len(seen) >= sum(level["n_requests"] for result in lived.results() for level in result["levels"])
 
 
 def test_the_answer_ends_with_files_that_exist(lived: Lived) -> None:
@@ -229,18 +233,18 @@ def test_a_launch_of_the_study_is_diagnosed(lived: Lived) -> None:
 def exported(lived: Lived) -> Iterator[int]:
     """The recommended file, started by hand on a port of its own."""
     line = next(line for line in lived.output.splitlines() if line.startswith("launch file: "))
-    port = 23999
-    with (lived.folder / "by-hand.log").open("w") as log:
+    with reserve_ports() as ports, (lived.folder / "by-hand.log").open("w") as log:
+        env = {**os.environ, "PORT": str(ports.http)}
         process = subprocess.Popen(
-            ["bash", lived.folder / line.partition(": ")[2]], cwd=lived.folder, env={**os.environ, "PORT": str(port)},
+            ["bash", lived.folder / line.partition(": ")[2]], cwd=lived.folder, env=env,
             stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
-    yield port
-    tree = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
-    for one in tree:
-        one.kill()
-    psutil.wait_procs(tree, timeout=20)
-    process.wait()
+        yield ports.http
+        tree = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+        for one in tree:
+            one.kill()
+        psutil.wait_procs(tree, timeout=240)
+        process.wait()
 
 
 def test_the_exported_file_serves(exported: int) -> None:
@@ -252,7 +256,7 @@ def test_the_exported_file_serves(exported: int) -> None:
             f"http://127.0.0.1:{exported}/generate", body, {"Content-Type": "application/json"}
         )  # fmt: skip
         try:
-            with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as answer:
+            with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=LAUNCH_S) as answer:
                 answers.append(json.load(answer))
         except OSError:
             return False

@@ -18,7 +18,7 @@ from spectune.search.shared.storage import Address, open_storage
 
 LAUNCHES = 8
 TAKEOVER_S = 12
-PATIENCE_S = 150.0  # for what must come; nothing is judged by it
+PATIENCE_S = 300.0  # for what must come; nothing is judged by it
 AWAY, BACK = "does not answer", "answers again"
 ENDED = {0, 1}  # with an answer, or without: a busy machine's figures are not judged here
 
@@ -120,7 +120,7 @@ class Crew:
         """
         self._storage = storage
         bench = Bench(folder / "first")
-        bench.write(virtual=False, trials=LAUNCHES, startup="30s", parallel=2)
+        bench.write(virtual=False, trials=LAUNCHES, startup="120s", parallel=2)
         self.first = Worker(bench, (*SEARCH, "--takeover-after", f"{TAKEOVER_S}s"), storage)
         try:
             self.first.says("is shared through")

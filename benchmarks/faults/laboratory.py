@@ -73,7 +73,7 @@ class Bench:
         trials: int,
         faults: Sequence[Mapping[str, Any]] = (),
         temperature: float = 0.0,
-        startup: str = "8s",
+        startup: str = "60s",
         parallel: int = 1,
     ) -> None:
         """Write the space and the machine."""

@@ -78,8 +78,9 @@ def try_fault(name: str, folder: Path, kind: Kind, at: Point, *, virtual: bool) 
     share = {"share": 0.7} if kind == "partial_failure" else {}
     fault = {"when": {"speculation": True}, "at": at, "kind": kind, "times": 1, **share}
     bench.write(
-        virtual=virtual, trials=LAUNCHES, faults=[fault], temperature=0.7 if kind == "ignores_temperature" else 0.0
-    )
+        virtual=virtual, trials=LAUNCHES, faults=[fault], temperature=0.7 if kind == "ignores_temperature" else 0.0,
+        startup="8s" if expected(kind, at) == "startup_timeout" else "60s",
+    )  # fmt: skip
     seen = Seen()
     try:
         ended = run_here(bench, seen)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
 import socket
 import subprocess
 import time
@@ -57,11 +59,12 @@ def eventually(condition: Callable[[], bool], within_s: float = READY_S) -> bool
 
 
 def free_port() -> int:
-    """Return a port of the loopback interface that nobody uses."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return a port of the loopback interface that nobody uses, and no outgoing connection is given meanwhile."""
+    while True:
+        port = random.randrange(61_000, 65_536)  # above those of outgoing connections, by Linux's defaults
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def listens(port: int) -> bool:

@@ -49,10 +49,11 @@ async def wait_for(
     Raises:
         SpectuneError: Somebody was in its way for too long.
     """
-    began = time.monotonic()
-    said_s = -math.inf
+    began, said_s = None, -math.inf
     while isinstance(got := await attempt(), InTheWay):
-        waited_s = time.monotonic() - began
+        now = time.monotonic()
+        began = now if began is None else began  # from the first look on, however slow: whoever is there is told of
+        waited_s = now - began
         if waited_s > got.patience_s:
             raise SpectuneError(f"{got.who}, for {waited_s / 60:.0f} minutes now. {got.way_out}")
         if waited_s - said_s >= every_s:

@@ -192,7 +192,7 @@ def test_a_terminal_is_no_pipe() -> None:
     ours, theirs = pty.openpty()
     try:
         done = subprocess.run([SPECTUNE, "diagnose", "--log", "-"], stdin=theirs, capture_output=True, text=True,
-                              timeout=60, check=False)  # fmt: skip
+                              timeout=240, check=False)  # fmt: skip
     finally:
         os.close(ours)
         os.close(theirs)
@@ -346,7 +346,7 @@ def test_streams_may_be_closed(tmp_path: Path, closed: str, log: str) -> None:
     (tmp_path / "server.log").write_text(FIELD)
     done = subprocess.run(
         ["sh", "-c", f"{SPECTUNE} diagnose --json --log {log} {closed}"], cwd=tmp_path, text=True, check=False,
-        stdin=subprocess.DEVNULL, capture_output=True, timeout=60,
+        stdin=subprocess.DEVNULL, capture_output=True, timeout=240,
     )  # fmt: skip
     assert done.returncode == (2 if log == "-" else 0)
     assert "Traceback" not in done.stderr

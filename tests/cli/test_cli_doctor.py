@@ -49,7 +49,7 @@ def test_a_folder_that_is_gone_is_a_finding(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
     script = f"cd '{gone}' && rmdir '{gone}' && exec '{SPECTUNE}' doctor --json"
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=600, check=False)
     assert findings(told(done))["folder-gone"]["severity"] == "fatal"
 
 

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from spectune.cli.installation_words import ENOUGH, Lines, left, standing, told
 
-DEADLINE_S = 30.0
+DEADLINE_S = 240.0
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,8 @@ def test_the_rest_takes_as_long_as_the_pace_says(done: float, elapsed_s: float) 
         assert seconds == pytest.approx(elapsed_s / done - elapsed_s, abs=1e-6)
 
 
-def test_a_step_that_says_nothing_is_told_all_the_same() -> None:
+def test_a_step_that_says_nothing_is_told_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "monotonic", lambda: 100.0)
     said = io.StringIO()
     with Lines(Console(file=said, width=1000), "asking pip", every_s=0.01) as lines:
         until(lambda: "asking pip: 0 s so far" in said.getvalue())
@@ -71,7 +72,7 @@ def test_a_terminal_has_a_bar_that_goes_away() -> None:
 
 
 def until(seen: Callable[[], bool]) -> None:
-    end = time.monotonic() + DEADLINE_S
+    end = time.perf_counter() + DEADLINE_S
     while not seen():
-        assert time.monotonic() < end
+        assert time.perf_counter() < end
         time.sleep(0.005)

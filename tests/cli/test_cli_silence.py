@@ -10,7 +10,7 @@ import pytest
 
 from spectune.cli.silence import ERASE, NOTE, Silence
 
-DEADLINE_S = 30.0
+DEADLINE_S = 240.0
 
 
 class Terminal(io.StringIO):

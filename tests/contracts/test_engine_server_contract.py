@@ -7,7 +7,6 @@ import itertools
 import json
 import re
 import signal
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,6 +29,8 @@ from contract_tables import (
     Kinds,
 )
 from engine_lives import Answer, Life, Lives, Running
+
+from benchmarks.services.daemon import eventually
 
 
 @pytest.fixture
@@ -70,7 +71,7 @@ def text(answer: Answer, form: str) -> str:
 
 def begin(served: Running, tokens: int, *, stream: bool) -> http.client.HTTPConnection:
     """Send a request on a connection of its own, without waiting for the answer."""
-    connection = http.client.HTTPConnection(*served.address, timeout=60)
+    connection = http.client.HTTPConnection(*served.address, timeout=240)
     connection.request(
         "POST", "/generate", json.dumps(body(tokens, stream=stream)), {"Content-Type": "application/json"}
     )
@@ -78,10 +79,11 @@ def begin(served: Running, tokens: int, *, stream: bool) -> http.client.HTTPConn
 
 
 def until_idle(served: Running) -> None:
-    deadline = time.monotonic() + 60
-    while served.post("/flush_cache", b"").status != 200:  # 400 as long as something runs
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    assert eventually(lambda: served.post("/flush_cache", b"").status == 200)  # 400 as long as something runs
+
+
+def held_tokens(log: str) -> list[int]:
+    return [int(count) for count in re.findall(r"Decode batch.*?#token: (\d+)", log)]
 
 
 class TestEngineServer:
@@ -184,28 +186,31 @@ class TestEngineServer:
         assert (card["id"], card["object"], card["max_model_len"]) == (model["served_model_name"], "model", 2048)
 
     def test_it_does_not_flush_while_it_works(self, served: Running) -> None:
-        connection = begin(served, 1900, stream=True)
-        answer = connection.getresponse()
-        assert answer.read(10)
-        refused = served.post("/flush_cache", b"")
-        answer.close()
-        connection.close()
+        for _ in range(10):  # on a busy machine it may be done before it is asked
+            connection = begin(served, 1900, stream=True)
+            answer = connection.getresponse()
+            assert answer.read(10)
+            refused = served.post("/flush_cache", b"")
+            answer.close()
+            connection.close()
+            if refused.status != 200:
+                break
         assert (refused.status, refused.body) == (400, b"Flush cache failed.\n")
         until_idle(served)
 
     @pytest.mark.parametrize("streamed", [True, False])
     def test_a_dropped_connection_ends_the_request(self, served: Running, streamed: bool) -> None:
-        until_idle(served)
-        before = len(served.log)
-        connection = begin(served, 1900, stream=streamed)
-        deadline = time.monotonic() + 60
-        while "Decode batch" not in served.log[before:]:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        connection.close()
-        until_idle(served)
-        held = [int(count) for count in re.findall(r"Decode batch.*?#token: (\d+)", served.log[before:])]
-        assert max(held) < 1500
+        for _ in range(10):  # on a busy machine it may be as good as done before the connection is dropped
+            until_idle(served)
+            before = len(served.log)
+            connection = begin(served, 1900, stream=streamed)
+            assert eventually(lambda: bool(held_tokens(served.log[before:])))  # noqa: B023 (asked before it changes)
+            at_the_end = held_tokens(served.log[before:])[-1]
+            connection.close()
+            until_idle(served)
+            if at_the_end < 1000:
+                break
+        assert max(held_tokens(served.log[before:])) < 1500
         assert served.post("/generate", body(4)).status == 200
 
     @pytest.mark.parametrize(("asked", "form", "words"), REFUSALS)

@@ -38,7 +38,7 @@ def make(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Mak
 
 
 async def until(executor: Executor, wanted: Callable[[Sequence[WorkerSeen]], bool]) -> Sequence[WorkerSeen]:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(240):
         while True:
             if wanted(seen := await executor.look()):
                 return seen

@@ -70,7 +70,7 @@ def test_workers_wait_for_slurm_and_slurm_may_be_away(
         executor = SlurmExecutor({"begin": "now+1hour", "no-requeue": True}, name="x")
         await executor.start(COMMAND, 2, tmp_path)
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(240):
                 while True:
                     waiting = await executor.look()
                     if "(" in waiting[0].words:  # at first without a reason

@@ -27,7 +27,7 @@ class FakeDriver:
 
     def run(self, *arguments: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            arguments, env=self.environment(), cwd=cwd, capture_output=True, text=True, timeout=60, check=False
+            arguments, env=self.environment(), cwd=cwd, capture_output=True, text=True, timeout=240, check=False
         )
 
     def answer(self, program: str) -> Any:

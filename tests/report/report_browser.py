@@ -13,6 +13,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
 GRAVE = {"serious", "critical"}
+PATIENCE_MS = 240_000  # with a browser on a busy machine
 
 
 @dataclass
@@ -40,7 +41,7 @@ def chromium() -> Iterator[Browser]:
     program = shutil.which("chromium")
     assert program, "install the package chromium"
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"], timeout=PATIENCE_MS)
         yield browser
         browser.close()
 
@@ -56,6 +57,7 @@ def opened(browser: Browser, path: Path, *, width: int = 1200, **context: Any) -
         context: More for the browser's context: color_scheme, java_script_enabled.
     """
     within = browser.new_context(viewport={"width": width, "height": 900}, **context)
+    within.set_default_timeout(PATIENCE_MS)
     page = within.new_page()
     found = Opened(page)
     page.on("console", lambda message: found.said.append(f"{message.type}: {message.text}"))

@@ -17,6 +17,7 @@ from sqlalchemy import make_url
 
 from benchmarks.services.daemon import eventually
 from spectune.search import StudyFolder, TrialRecord
+from spectune.search.shared.storage import Address
 from spectune.serving import reserve_slot
 
 PARALLEL = 4
@@ -67,7 +68,7 @@ class Started:
 @contextmanager
 def held_back(storage: str, study: str = "sim") -> Iterator[None]:
     """No worker of a shared study gets one of its slots on this machine meanwhile: none is ahead of the others."""
-    key = f"{make_url(storage).render_as_string(hide_password=True)} {study}"
+    key = f"{make_url(Address.of(storage).url).render_as_string(hide_password=True)} {study}"
     with ExitStack() as slots:
         for _ in range(PARALLEL):
             slots.enter_context(asyncio.run(reserve_slot(key, "a test", PARALLEL, print)))

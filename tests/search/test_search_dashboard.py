@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +16,8 @@ import pytest
 from forked import spectune
 from readme_commands import ROOT
 
+from benchmarks.services.daemon import free_port
+
 DASHBOARD = Path(sys.executable).with_name("optuna-dashboard")
 # The guided search may see the end of it before.
 SEARCH = ["search", "quickstart", "--engine", "simulated", "--virtual", "--sampler", "random", "--trials"]
@@ -24,7 +25,7 @@ STORAGE = re.search(r"bin/optuna-dashboard (\S+)$", (ROOT / "README.md").read_te
 
 
 def asked(url: str) -> Any:
-    with urllib.request.urlopen(url, timeout=60) as answer:
+    with urllib.request.urlopen(url, timeout=240) as answer:
         return json.loads(answer.read())
 
 
@@ -39,9 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def dashboard(folder: Path) -> Iterator[str]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     assert STORAGE is not None, "the README says how to watch a study"
     with (folder / "dashboard.log").open("w") as log:
         program = subprocess.Popen(
@@ -59,7 +58,7 @@ def dashboard(folder: Path) -> Iterator[str]:
         yield url
     finally:
         program.terminate()
-        program.wait(timeout=30)
+        program.wait(timeout=240)
 
 
 def test_the_dashboard_opens_a_study_and_follows_it(folder: Path, dashboard: str) -> None:

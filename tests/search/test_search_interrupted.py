@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from readme_commands import SPECTUNE
-from search_simulated import write
+from search_simulated import SPACE, write
 
 from benchmarks.services.daemon import eventually
 from spectune.cli.interruptible import run_interruptible
@@ -55,9 +55,11 @@ def test_a_signal_that_is_ignored_stays_so() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_search_in_virtual_time_ends_too(number: signal.Signals, tmp_path: Path) -> None:
-    write(tmp_path, budget={"trials": 60})
+    more = {"speculative-num-steps": {"from": 1, "to": 7}, "speculative-num-draft-tokens": {"from": 2, "to": 32}}
+    write(tmp_path, budget={"trials": 1000}, search=SPACE["search"] | more)  # more than anybody waits for
     first = tmp_path / "studies/sim/trials/0000-baseline/result.json"
-    with subprocess.Popen([SPECTUNE, "search", "sim.yaml"], cwd=tmp_path, stderr=subprocess.PIPE, text=True) as search:
+    words = [SPECTUNE, "search", "sim.yaml", "--sampler", "random"]  # which goes on to the end
+    with subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as search:
         assert eventually(first.exists)
         search.send_signal(number)
         _, said = search.communicate()

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from search_workers import Started, records, space, written
+from search_workers import Started, all_wait, held_back, records, space, written
 
 from benchmarks.services.daemon import eventually
 from benchmarks.services.forwarder import Forwarder
 from benchmarks.services.postgresql import PASSWORD, PostgreSQL
 
 pytestmark = pytest.mark.services
-LAUNCHES = 9
+LAUNCHES = 12
 AWAY = "does not answer"
 PATIENCE_S = 120.0  # nothing is judged by it
 
@@ -38,13 +38,15 @@ def test_no_launch_is_lost_and_none_is_made_twice(tmp_path: Path, postgresql: Po
     space(tmp_path / "first", trials=LAUNCHES)
     with contextlib.ExitStack() as running:
         search = ("search", "sim.yaml", "--takeover-after", "20s")
-        first = running.enter_context(Started(tmp_path / "first", *search, storage=storage))
-        assert first.says("is shared through"), first.said
 
         def join(name: str, url: str) -> Started:
             return running.enter_context(Started(tmp_path / name, "worker", "sim", storage=url))
 
-        killed, cut, other = join("killed", storage), join("cut", through), join("other", storage)
+        with held_back(storage), held_back(through):  # each worker has the database's address as it was given
+            first = running.enter_context(Started(tmp_path / "first", *search, storage=storage))
+            assert first.says("is shared through"), first.said
+            killed, cut, other = join("killed", storage), join("cut", through), join("other", storage)
+            assert all_wait(first, killed, cut, other), first.said + killed.said + cut.said + other.said
 
         assert eventually(lambda: launching(killed), PATIENCE_S), killed.said
         killed.process.kill()

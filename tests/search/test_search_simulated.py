@@ -287,13 +287,13 @@ def test_another_engine_for_a_study_is_refused_before_anything_is_installed(tmp_
 
 
 def test_slow_first_requests_are_over_before_the_first_level_in_both_forms(tmp_path: Path) -> None:
-    slow = {"noise": {"launch_sd": 0.0, "window_sd": 0.0, "first_requests_slow": {"requests": 4, "factor": 5.0}}}
+    slow = {"noise": {"launch_sd": 0.0, "window_sd": 0.0, "first_requests_slow": {"requests": 4, "factor": 20.0}}}
     for virtual in (True, False):
         folder = tmp_path / str(virtual)
         folder.mkdir()
         record = launch(write(folder, virtual=virtual, profile=slow), chain(3))
         (one, _) = record.levels
-        assert one.cycle_ms.est < 8.0, (virtual, "five times as slow it takes 16 ms")
+        assert one.cycle_ms.est < 32.0, (virtual, "twenty times as slow it takes 64 ms")
 
 
 def test_a_launch_that_outlives_all_limits_of_its_parts_is_ended(
@@ -301,10 +301,9 @@ def test_a_launch_that_outlives_all_limits_of_its_parts_is_ended(
 ) -> None:
     """The catch-all: something that has no limit, or does not keep to it."""
     monkeypatch.setattr(trial_module, "PROGRAM_S", 0.0)
-    monkeypatch.setattr(trial_module, "longest_measuring_s", lambda *_, **__: 0.0)
+    monkeypatch.setattr(trial_module, "longest_measuring_s", lambda *_, **__: -56.0)  # 4 s with those to start
     slow = {"workload": SPACE["workload"] | {"level_time_limit": "60s", "precision": 0.0001}}
     file = write(tmp_path, virtual=False, **slow)
-    file.write_text(file.read_text().replace("startup_timeout: 60s", "startup_timeout: 4s"))
     record = launch(file, Candidate.of({"speculative-algorithm": "none"}))
     assert record.failure is not None
     assert record.failure.failure_class.value == "hang"

@@ -30,7 +30,7 @@ def results(cpu_runtime: Runtime) -> dict[str, str | None]:
     """Each check's failure as text, or None; all run in one process because importing torch takes longest."""
     environment = os.environ | cpu_runtime.env | {"PYTHONPATH": str(OVERLAY)}
     run = subprocess.run(
-        [cpu_runtime.python, SCRIPT], env=environment, capture_output=True, text=True, timeout=120, check=False
+        [cpu_runtime.python, SCRIPT], env=environment, capture_output=True, text=True, timeout=600, check=False
     )
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout)

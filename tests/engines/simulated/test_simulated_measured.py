@@ -50,7 +50,7 @@ async def measured(folder: Path) -> tuple[LevelMeasurement, Teardown]:
             await server.wait_ready(60)
             async with GenerateClient(server.url) as client:
                 assert await client.flush_cache()
-                plan = LevelPlan(ClosedLoop(CONCURRENCY), Sampling(OUTPUT), precision=0.03, time_limit_s=8.0)
+                plan = LevelPlan(ClosedLoop(CONCURRENCY), Sampling(OUTPUT), precision=0.0001, time_limit_s=8.0)
                 run = await run_level(client, prompts(), plan, stop_when=server.exited)
         finally:
             teardown = await server.stop()
@@ -63,7 +63,7 @@ def test_the_measurement_is_the_prediction(tmp_path: Path) -> None:
     _, launch, _ = open_launch(a_profile(**CHANGES), WORDS, {})
     predicted = predict(launch, CONCURRENCY, PROMPT + OUTPUT // 2)
     assert level.accept_length.est == pytest.approx(predicted.accept_length, rel=0.08)
-    # A busy test machine may be slower than its clock, never faster.
+    # A busy test machine may be slower than its clock, and makes up for a fraction of a second at most.
     assert 0.95 * predicted.cycle_ms < level.cycle_ms.est < 1.5 * predicted.cycle_ms
     assert level.decode_speed.est < 1.1 * predicted.decode_speed
     assert teardown.left == 0

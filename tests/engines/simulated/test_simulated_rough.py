@@ -31,7 +31,7 @@ def address(running: Running) -> tuple[str, int]:
 def sent(running: Running, version: str, **body: object) -> socket.socket:
     """A raw connection on which a request has been sent."""
     data = json.dumps({"text": "x", **body}).encode()
-    connection = socket.create_connection(address(running), timeout=60)
+    connection = socket.create_connection(address(running), timeout=240)
     head = f"POST /generate {version}\r\nHost: x\r\nConnection: close\r\nContent-Length: {len(data)}\r\n\r\n"
     connection.sendall(head.encode() + data)
     return connection
