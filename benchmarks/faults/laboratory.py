@@ -18,6 +18,7 @@ import yaml
 
 from spectune.errors import SpectuneError
 from spectune.search import StudyFolder, TrialRecord
+from spectune.serving import held_locks
 
 MARK = "SPECTUNE_FAULT"  # of every process that a case starts, whoever its parent becomes
 SETTLE_S = 15.0  # for what is left of a killed spectune to end; a guard gives an abandoned engine 3 s
@@ -122,8 +123,12 @@ class Bench:
         return left
 
     def ports_left(self) -> int:
-        """Return on how many ports of its launches something of its own, or that cannot be seen, listens."""
-        ports = {_port(record) for record in self.records()}
+        """Return on how many ports of its launches something of its own, or that cannot be seen, listens.
+
+        A port that is reserved is another launch's by now: whoever reserved it for one of these has ended.
+        """
+        reserved = held_locks()
+        ports = {port for record in self.records() if (port := _port(record)) and f"port-{port}" not in reserved}
         listening = {
             one.laddr.port: one.pid
             for one in psutil.net_connections("tcp")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 READY_S = 120.0  # a busy machine starts programs slowly; nothing but a defect takes so long
 END_S = 60.0
+_PORTS = iter(random.sample(range(61_000, 65_536), 4536))  # none that Linux gives to outgoing connections
 
 
 class Daemon:
@@ -59,12 +60,12 @@ def eventually(condition: Callable[[], bool], within_s: float = READY_S) -> bool
 
 
 def free_port() -> int:
-    """Return a port of the loopback interface that nobody uses, and no outgoing connection is given meanwhile."""
-    while True:
-        port = random.randrange(61_000, 65_536)  # above those of outgoing connections, by Linux's defaults
+    """Return a port of the loopback interface that nobody uses, and that nobody is given before it is used."""
+    for port in _PORTS:
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port
+    raise RuntimeError("every port has been asked for")
 
 
 def listens(port: int) -> bool:

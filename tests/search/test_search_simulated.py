@@ -88,7 +88,8 @@ def test_both_forms_find_the_same_engine(tmp_path: Path) -> None:
     for name, virtual in (("virtual", True), ("served", False)):
         folder = tmp_path / name
         folder.mkdir()
-        records.append(launch(write(folder, virtual=virtual), chain(3)))
+        long = {"output_tokens": 48, "level_time_limit": "4s"}
+        records.append(launch(write(folder, virtual=virtual, workload=ALONE | long), chain(3)))
     virtual, served = records
     assert virtual.status is served.status is Status.OK
     assert virtual.command.argv[1:3] == served.command.argv[1:3] == ("-m", "sglang.launch_server")
@@ -116,7 +117,7 @@ def test_answers_in_virtual_time_are_as_long_as_their_prompts_allow(tmp_path: Pa
 @pytest.mark.parametrize("virtual", [True, False])
 def test_a_fault_that_fires_once_in_a_study_spares_the_next_launch(tmp_path: Path, *, virtual: bool) -> None:
     fault = {"when": {"speculation": True}, "at": "load", "kind": "oom", "times": 1}
-    file = write(tmp_path, virtual=virtual, profile={"faults": [fault]})
+    file = write(tmp_path, virtual=virtual, profile={"faults": [fault]}, workload=ALONE)
     first, second = (launch(file, chain(2), number=number) for number in (0, 1))
     assert first.failure is not None
     assert first.failure.failure_class.value == "memory"
