@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-READY_S = 120.0  # a busy machine starts programs slowly; nothing but a defect takes so long
+READY_S = 240.0  # a busy machine starts programs slowly; nothing but a defect takes so long
 END_S = 60.0
 _PORTS = iter(random.sample(range(61_000, 65_536), 4536))  # none that Linux gives to outgoing connections
 

@@ -74,7 +74,7 @@ def test_the_dashboard_opens_a_study_and_follows_it(folder: Path, dashboard: str
     more = spectune(*SEARCH, "11", cwd=folder)
     assert more.returncode == 0, more.stderr
     later: list[Any] = []
-    for _ in range(60):  # it looks at the database every few seconds
+    for _ in range(240):  # it looks at the database every few seconds
         later = asked(f"{dashboard}/api/studies/{study['study_id']}?after=0")["trials"]
         if len(later) > made:
             break

@@ -303,7 +303,7 @@ def test_a_lock_held_for_too_long_is_said(bare_recipe: Recipe, monkeypatch: pyte
 
 def test_remove_refuses_while_an_engine_runs_and_then_leaves_nothing(recipe: Recipe) -> None:
     runtime = install(recipe=recipe)
-    engine = subprocess.Popen([runtime.python, "-c", "import time; time.sleep(60)"])
+    engine = subprocess.Popen([runtime.python, "-c", "import time; time.sleep(3600)"])
     try:
         with pytest.raises(SpectuneError, match=f"process {engine.pid}"):
             remove(recipe)
