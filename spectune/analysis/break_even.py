@@ -24,6 +24,26 @@ def break_even_accept_length(baseline_tok_s: float, cycle_ms: float) -> float:
     return baseline_tok_s * cycle_ms / 1000.0
 
 
+def break_even_arithmetic(baseline_tok_s: float, cycle_ms: float) -> str:
+    """v₀ × T in words, with as many digits as it takes for the product of what is printed to round to τ*."""
+    wanted = f"{break_even_accept_length(baseline_tok_s, cycle_ms):.2f}"
+    for digits in range(4, 16):
+        speed, cycle = (_significant(figure, digits) for figure in (baseline_tok_s, cycle_ms))
+        if f"{break_even_accept_length(float(speed), float(cycle)):.2f}" == wanted:
+            break
+    return f"{speed} tok/s × {cycle} ms"
+
+
+def _significant(figure: float, digits: int) -> str:
+    """A figure with so many significant digits, never in powers of ten."""
+    return f"{figure:.{max(digits, len(str(int(figure))))}g}"
+
+
+def more_needed(needed: float, accept_length: float) -> float:
+    """What is missing between two accept lengths as they are printed, with two decimals."""
+    return round(round(needed, 2) - round(accept_length, 2), 2)
+
+
 def decode_speed(accept_length: float, cycle_ms: float) -> float:
     """Tokens per second one request sees: τ/T."""
     return accept_length / (cycle_ms / 1000.0)
@@ -96,6 +116,7 @@ class BreakEven:
         accept_length: Mean tokens per verify, bonus token included.
         num_steps: Draft steps per cycle, if known.
         break_even: τ* at the given cycle.
+        break_even_cycle_ms: The cycle at which it would be exactly as fast as the baseline at this accept length.
         speed_tok_s: τ/T at the given cycle.
         change: The speed that counts against the baseline: −0.27 = 27 % slower. The measured speed counts where
             there is one, otherwise `speed_tok_s`.
@@ -111,6 +132,7 @@ class BreakEven:
     accept_length: float
     num_steps: int | None
     break_even: float
+    break_even_cycle_ms: float
     speed_tok_s: float
     change: float
     pays: bool
@@ -162,21 +184,28 @@ def break_even(
         cycle_ms = cycle_ms_of(accept_length, measured_tok_s)
     bound = None if num_steps is None else num_steps + 1
     needed = break_even_accept_length(baseline_tok_s, cycle_ms)
+    longest = cycle_ms_of(accept_length, baseline_tok_s)
     speed = decode_speed(accept_length, cycle_ms)
     contradiction = _contradiction(baseline_tok_s, cycle_ms, accept_length, speed, measured_tok_s)
     actual = speed if measured_tok_s is None else measured_tok_s
     rows = tuple(_target(target, cycle_ms, accept_length, bound) for target in wanted)
     words = [
-        f"break-even: {baseline_tok_s:g} tok/s × {cycle_ms:.4g} ms = accept length {needed:.2f}",
+        f"break-even: {break_even_arithmetic(baseline_tok_s, cycle_ms)} = accept length {needed:.2f}",
         f"at accept length {accept_length:.4g} a cycle of {cycle_ms:.4g} ms gives {speed:.1f} tok/s"
         if given
         else f"accept length {accept_length:.4g} at {speed:.1f} tok/s means a cycle of {cycle_ms:.4g} ms",
         _verdict(actual / baseline_tok_s - 1.0, measured=measured_tok_s is not None),
+        f"at accept length {accept_length:.4g} any cycle below {longest:.3g} ms pays",
     ]
     if bound is not None and needed >= bound:
         words.append(
             f"{count(bound - 1, 'step')} can give an accept length of {bound} at most: at this cycle no drafter makes "
             "speculation pay"
+        )
+    elif bound is not None:
+        words.append(
+            f"{count(bound - 1, 'step')} can give an accept length of {bound} at most: "
+            f"{decode_speed(bound, cycle_ms):.1f} tok/s at this cycle"
         )
     if (doubt := impossible(needed)) is not None:
         words.append(doubt)
@@ -189,6 +218,7 @@ def break_even(
         accept_length=accept_length,
         num_steps=num_steps,
         break_even=needed,
+        break_even_cycle_ms=longest,
         speed_tok_s=speed,
         change=actual / baseline_tok_s - 1.0,
         pays=actual > baseline_tok_s,
@@ -219,7 +249,7 @@ def _target(speed: float, cycle_ms: float, accept_length: float, bound: int | No
     elif bound is not None and math.isclose(needed, bound):
         verdict, why = "perfect drafter", f"only a perfect drafter: {most}"
     else:
-        verdict, why = "short", f"{needed - accept_length:.2f} more than now"
+        verdict, why = "short", f"{more_needed(needed, accept_length):.2f} more than now"
     return Target(speed, needed, verdict, f"{lead} ({why})")
 
 

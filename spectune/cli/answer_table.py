@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.text import Text
 
+from spectune.analysis.break_even import break_even_arithmetic
 from spectune.analysis.estimate import Estimate
 from spectune.analysis.why.arithmetic import needed
 from spectune.answer import Answer
@@ -100,7 +101,7 @@ def _target_lines(summary: Mapping[str, Any]) -> list[str]:
         summary["targets"]["decode_speed"], baseline_tok_s=baseline, cycle_ms=cycle,
         accept_length=row["accept_length"][0], bound=steps and steps + 1,
     )  # fmt: skip
-    arithmetic = f"{baseline:.1f} tok/s × {cycle.est:.2f} ms = {row['break_even'][0]:.2f}"
+    arithmetic = f"{break_even_arithmetic(baseline, cycle.est)} = {row['break_even'][0]:.2f}"
     lines = [f"break-even is {arithmetic}", *(one.words for one in asked)]
     return [f"{question['label']} at {question['level']} ({question['why']}):", *(f"  {line}" for line in lines)]
 

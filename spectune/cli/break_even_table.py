@@ -11,9 +11,10 @@ from spectune.cli.answer_rows import MARKS, SHOWN_OF_THE_REST
 from spectune.cli.terminal import OUT, print_line
 from spectune.counts import count
 
-# level, class, accept length, needed, possible, speedup, cycle, gap; between the last two draft, verify, host
+# level, class, accept length, needed, possible, speedup, cycle, gap; between the last two draft, verify, host, rest
 WIDTHS = (6, 10, 18, 18, 4, 9, 8, 2)
-PARTS = (8, 8, 7)
+PARTS = (7, 7, 6, 6)
+PART_NAMES = ("draft", "verify", "host", "rest")
 WIDTH, COLUMN = 100, 12
 LONGEST_STEP = 60
 METHOD = """\
@@ -21,7 +22,8 @@ accept: tokens per verify; needed: to be as fast as the best launch without spec
 these settings can accept; speedup: of one request; 95 % intervals, those of needed from launches relaunched beside it
 that launch is judged by all launches of it and of those about as fast, so it may count as faster than measured"""
 PARTS_METHOD = """\
-draft, verify, host: ms of the cycle, told apart by a regression over all launches; incl.: within the verify"""
+draft, verify, host: ms of the cycle, told apart by a regression over all launches; incl.: within the verify; rest: what
+that regression does not explain of the cycle measured"""
 
 
 def print_break_even_of(answer: BreakEvenOfStudy) -> None:
@@ -69,7 +71,7 @@ def _print_rows(rows: Sequence[BreakEvenRow], first: str, said: Sequence[str]) -
     parts = [row.parts for group in shown for row in group if row.parts is not None]
     told = any(_is_told(one) for one in parts)
     OUT.print()
-    names = ("draft", "verify", "host") if told else ()
+    names = PART_NAMES if told else ()
     OUT.print(_line("level", "class", "accept", "needed", "of", "speedup", "cycle", *names, ""), style="dim")
     for group in shown:
         OUT.print(Text(group[0].label, style="bold"))
@@ -89,7 +91,7 @@ def _row(row: BreakEvenRow, *, with_parts: bool) -> str:
     speedup = f"{row.speedup.est:.2f}"
     accept = row.accept_length.cell(2)
     if row.prompt_class is not None:
-        none = ("", "", "") if with_parts else ()
+        none = ("",) * len(PARTS) if with_parts else ()
         return _line("", row.prompt_class, accept, "", bound, speedup, "", *none, "")
     even, cycle = row.break_even.cell(2), f"{row.cycle_ms.est:.2f}"
     parts = _parts(row.parts) if with_parts else ()
@@ -100,12 +102,12 @@ def _is_told(parts: CycleParts) -> bool:
     return parts.draft_ms is not None and parts.verify_ms is not None
 
 
-def _parts(parts: CycleParts | None) -> tuple[str, str, str]:
+def _parts(parts: CycleParts | None) -> tuple[str, ...]:
+    """The parts of a cycle and what is left of it, so that they add up to it."""
     if parts is None or parts.draft_ms is None or parts.verify_ms is None:
-        return ("?", "?", "?")
-    if parts.host_ms is None:
-        return (f"{parts.draft_ms.est:.2f}", f"{parts.verify_ms.est:.2f}", "incl.")
-    return (f"{parts.draft_ms.est:.2f}", f"{parts.verify_ms.est:.2f}", f"{parts.host_ms.est:.2f}")
+        return ("?",) * len(PARTS)
+    host = "incl." if parts.host_ms is None else f"{parts.host_ms.est:.2f}"
+    return (f"{parts.draft_ms.est:.2f}", f"{parts.verify_ms.est:.2f}", host, f"{parts.unexplained_ms:+.2f}")
 
 
 def _print_waterfall(falls: Waterfall) -> None:

@@ -1,13 +1,13 @@
-"""`spectune breakeven`: for figures somebody has, or for a study."""
+"""`spectune breakeven` for a study."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 
 from spectune.analysis.break_even_input import check_inputs
 from spectune.analysis.why import DrafterPoint
-from spectune.cli.arithmetic import print_break_even
+from spectune.cli.break_even_request import Asked, Given
 from spectune.cli.break_even_table import print_break_even_of, print_training
 from spectune.cli.drafter_points import parse_points
 from spectune.cli.exit_codes import ExitCode
@@ -21,60 +21,15 @@ from spectune.space import SearchSpace
 MOST_TOKENS = 10_000_000
 
 
-@dataclass(frozen=True)
-class Given:
-    """Figures somebody has."""
-
-    baseline: float | None
-    cycle_ms: float | None
-    accept_length: float | None
-    num_steps: int | None
-    measured: float | None
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What is asked of a study.
-
-    Attributes:
-        candidate: The candidate in question, by its label, by a trial or by the beginning of its id.
-        measure: Whether to launch it with forced accept lengths, instead of printing what is known.
-        points: SAMPLES:ACCEPT_LENGTH of other drafters.
-        tokens_per_sample: Tokens of one training sample; None unless points are given.
-        space_file: Beside which the prompts to measure with lie.
-    """
-
-    candidate: str | None
-    measure: bool
-    points: Sequence[str]
-    tokens_per_sample: int | None
-    space_file: str | None
-
-
-def run_break_even(study: str | None, given: Given, asked: Asked, *, targets: Sequence[float], as_json: bool) -> int:
-    """Print the arithmetic of figures, or what a study says; returns the exit code.
+def run_break_even_of(study: str, given: Given, asked: Asked, *, targets: Sequence[float], as_json: bool) -> int:
+    """Print what a study says; returns the exit code.
 
     Raises:
-        SpectuneError: Neither or both were given, or something of it cannot be.
+        SpectuneError: Figures were given too, or something of it cannot be.
     """
-    if study is not None:
-        if any(value is not None for value in astuple(given)):
-            raise SpectuneError("give either a STUDY or figures (--baseline, --cycle-ms, --accept, --steps, --speed)")
-        return _of_study(study, asked, targets=targets, as_json=as_json)
-    if any((asked.candidate, asked.measure, asked.points, asked.tokens_per_sample, asked.space_file)):
-        raise SpectuneError(
-            "--candidate, --measure, --space, --drafter-points and --tokens-per-sample are about a STUDY: name one"
-        )
-    if given.baseline is None or given.accept_length is None or (given.cycle_ms is None and given.measured is None):
-        raise SpectuneError(
-            "give a STUDY (`spectune studies` lists those there are), or figures: --baseline, --accept, and --cycle-ms "
-            "or --speed"
-        )
-    print_break_even(
-        baseline=given.baseline, cycle_ms=given.cycle_ms, accept_length=given.accept_length,
-        num_steps=given.num_steps, targets=targets, measured=given.measured, as_json=as_json,
-    )  # fmt: skip
-    return ExitCode.DONE
+    if any(value is not None for value in astuple(given)):
+        raise SpectuneError("give either a STUDY or figures (--baseline, --cycle-ms, --accept, --steps, --speed)")
+    return _of_study(study, asked, targets=targets, as_json=as_json)
 
 
 def _of_study(study: str, asked: Asked, *, targets: Sequence[float], as_json: bool) -> int:

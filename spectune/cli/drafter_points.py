@@ -6,23 +6,10 @@ import re
 from collections.abc import Sequence
 
 from spectune.analysis.why import DrafterPoint
-from spectune.errors import InputProblems, Problem, SpectuneError
+from spectune.errors import InputProblems, Problem
 
-POINT = re.compile(r"[^/]*:[^/]*")  # no name of a study has a colon, and its folder has slashes
 MOST_SAMPLES = 10**12
 LONGEST = 1000.0
-
-
-def split_words(words: Sequence[str]) -> tuple[str | None, list[str]]:
-    """Return the study among what stands beside the options, and the points that follow the first one.
-
-    Raises:
-        SpectuneError: There is more than one study.
-    """
-    studies = [word for word in words if not POINT.fullmatch(word)]
-    if len(studies) > 1:
-        raise SpectuneError(f"breakeven takes one study, but got {', '.join(map(repr, studies))}")
-    return (studies[0] if studies else None), [word for word in words if POINT.fullmatch(word)]
 
 
 def parse_points(words: Sequence[str]) -> list[DrafterPoint]:

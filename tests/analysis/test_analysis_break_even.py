@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectune.analysis.break_even import break_even, break_even_from_speedup
+from spectune.analysis.break_even import break_even, break_even_arithmetic, break_even_from_speedup
+from spectune.analysis.next_steps import next_steps
 from spectune.errors import InputProblems, SpectuneError
 
 speeds = st.floats(1.0, 1000.0)
@@ -65,6 +66,49 @@ def test_json_has_every_part():
     data = break_even(baseline_tok_s=82, cycle_ms=30, accept_length=2.0, targets=[100], measured_tok_s=60).to_json()
     assert data["targets"][0]["accept_length"] == pytest.approx(3.0)
     assert data["contradiction"]["missing_ms"] == pytest.approx(10 / 3)
+
+
+def test_it_says_what_cycle_would_pay_and_what_the_steps_can_give():
+    result = break_even(baseline_tok_s=82, cycle_ms=30, accept_length=2.0, num_steps=2)
+    assert result.break_even_cycle_ms == pytest.approx(24.39, abs=0.01)
+    assert "at accept length 2 any cycle below 24.4 ms pays" in result.words
+    assert "2 steps can give an accept length of 3 at most: 100.0 tok/s at this cycle" in result.words
+
+
+def test_what_to_do_next_is_in_the_order_to_try_it_in():
+    figures = {"baseline_tok_s": 82, "cycle_ms": 30, "accept_length": 2.0}
+    drafter, cycle, without, measure = next_steps(break_even(**figures))
+    assert drafter == "try a drafter that accepts more than 2.46 on this traffic"
+    assert cycle.startswith("shorten the cycle to less than 24.4 ms: fewer draft steps")
+    assert without == "where neither can be had, launch without speculation: 82 tok/s"
+    assert "`spectune search`" in measure
+    assert "fewer draft steps" not in next_steps(break_even(**figures, num_steps=1))[1]
+
+
+def test_no_drafter_is_advised_where_none_can_pay():
+    steps = next_steps(break_even(baseline_tok_s=200, cycle_ms=30, accept_length=2.0, num_steps=2))
+    assert not any("a drafter that accepts" in words for words in steps)
+
+
+def test_what_pays_is_kept_and_figures_that_cannot_be_are_measured_again_first():
+    kept = next_steps(break_even(baseline_tok_s=82, cycle_ms=30, accept_length=2.8))[0]
+    assert kept.startswith("keep speculation while it accepts more than 2.46 and a cycle takes less than 34.1 ms")
+    doubted = next_steps(break_even(baseline_tok_s=82, cycle_ms=30, accept_length=2.0, measured_tok_s=60))
+    assert doubted[0].startswith("measure cycle, accept length and speed again")
+    assert "more than 2.73" in doubted[1]
+    assert "baseline again" in next_steps(break_even(baseline_tok_s=20, cycle_ms=30, accept_length=2.0))[0]
+
+
+@given(baseline=st.floats(0.001, 1_000_000.0), cycle=st.floats(0.001, 1_000_000.0))
+def test_the_arithmetic_can_be_redone_with_the_figures_printed(baseline, cycle):
+    speed, ms = (float(part) for part in break_even_arithmetic(baseline, cycle).removesuffix(" ms").split(" tok/s × "))
+    assert f"{speed * ms / 1000:.2f}" == f"{baseline * cycle / 1000:.2f}"
+
+
+def test_what_is_missing_is_the_difference_of_the_figures_printed():
+    result = break_even(baseline_tok_s=82, cycle_ms=30, accept_length=1.934, targets=[148.9])
+    assert "148.9 tok/s needs an accept length of 4.47 (2.54 more than now)" in result.words
+    assert break_even_arithmetic(442.17, 6.512) == "442.2 tok/s × 6.512 ms"
 
 
 @given(baseline=speeds, cycle=cycles, accept=lengths)

@@ -184,9 +184,14 @@ def test_a_cycle_that_is_not_known_well_enough_decides_no_target():
     unclear, beyond = needed([120, 200], baseline_tok_s=82, cycle_ms=near(30.0, 0.2), accept_length=2.0, bound=3)
     assert (unclear.verdict, unclear.reachable, beyond.verdict) == ("unclear", True, "out of reach")
     assert unclear.words == (
-        "120 tok/s needs an accept length of 3.60 (unclear: by the interval of the cycle anything from 2.88 to 4.32; "
-        "2 steps can give 3 at most)"
+        "120 tok/s needs an accept length of 3.60, and 2 steps can give 3 at most; anything from 2.88 to 4.32 by the "
+        "interval of the cycle, so it is unclear whether it is out of reach"
     )
+    (reached,) = needed([65], baseline_tok_s=82, cycle_ms=near(30.0, 0.2), accept_length=2.0, bound=3)
+    assert reached.words.startswith("65 tok/s needs an accept length of 1.95, and 2.00 is accepted; anything from 1.56")
     unknown = Estimate(30.0, -math.inf, math.inf)
     (one,) = needed([200], baseline_tok_s=82, cycle_ms=unknown, accept_length=2.0, bound=3)
-    assert "not known how exactly" in one.words
+    assert one.words == (
+        "200 tok/s needs an accept length of 6.00, and 2 steps can give 3 at most; the cycle was not measured long "
+        "enough to be sure"
+    )

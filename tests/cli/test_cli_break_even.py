@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -106,7 +108,7 @@ def test_a_candidate_is_named_by_its_label_too(folder: Path) -> None:
 
 
 def test_cells_of_the_table_do_not_run_together() -> None:
-    line = _line("c1", "code", "2.04 (not known how exactly)", "", "4", "1.05", "", "", "", "", "")
+    line = _line("c1", "code", "2.04 (not known how exactly)", "", "4", "1.05", "", "", "", "", "", "")
     assert line.split("2.04")[0].endswith("code ")
 
 
@@ -199,3 +201,29 @@ def test_without_a_cycle_it_follows_from_the_speed(folder: Path) -> None:
     done = spectune("breakeven", "--baseline", "82", "--accept", "2", "--speed", "60", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "break-even: 82 tok/s × 33.33 ms = accept length 2.73" in done.stdout
+
+
+def test_three_figures_say_what_would_pay_and_what_to_do_next(folder: Path) -> None:
+    figures = ("breakeven", "--baseline", "82", "--cycle-ms", "30", "--accept", "2.0")
+    lines = spectune(*figures, cwd=folder).stdout.splitlines()
+    assert lines[3] == "at accept length 2 any cycle below 24.4 ms pays"
+    begin = lines.index("what to do next:")
+    assert [line[:5] for line in lines[begin + 1 :]] == ["  1. ", "  2. ", "  3. ", "  4. "]
+    told = json.loads(spectune(*figures, "--steps", "2", "--json", cwd=folder).stdout)
+    assert told["break_even"] == pytest.approx(2.46)
+    assert told["break_even_cycle_ms"] == pytest.approx(2000 / 82)
+    assert told["bound"] == 3
+    assert told["next_steps"][0] == "try a drafter that accepts more than 2.46 of 3 possible on this traffic"
+
+
+def test_figures_alone_load_no_heavy_library() -> None:
+    program = """
+import sys
+sys.argv = "spectune breakeven --baseline 82 --cycle-ms 30 --accept 2".split()
+from spectune.cli.app import main
+try:
+    main()
+finally:
+    assert not {"numpy", "scipy", "aiohttp", "optuna"} & set(sys.modules)
+"""
+    assert subprocess.run([sys.executable, "-c", program], check=False, stdout=subprocess.DEVNULL).returncode == 0

@@ -1,5 +1,7 @@
+import itertools
 import json
 import math
+import operator
 import re
 from dataclasses import replace
 
@@ -7,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from search_samples import record
-from why_samples import TEXT, chain, exactly, field_space, launch, pcie, study, told
+from why_samples import ACCEPTED, TEXT, chain, exactly, field_space, launch, pcie, study, told
 
 from spectune.analysis.diagnosis import Cost
 from spectune.cli.answer_table import graph_lines
@@ -202,19 +204,110 @@ def test_advice_says_what_it_would_do_at_every_load():
         return 10.0 + 0.3 * (batch - 1) if not steps else 12.0 + 0.2 * steps + 0.3 * (batch * (steps + 1) - 1)
 
     answer = break_even_of(study(loaded), field_space(), candidate_id=chain(1).candidate_id)
-    (cause,) = [one for one in answer.causes if one.cause == "not_the_best_shape"]
+    (cause,) = [one for one in answer.causes if one.cause == "not_the_fastest"]
     told = re.findall(r"([\d.]+) tok/s at (c\d+) instead of ([\d.]+)", cause.evidence)
     assert [level for _, level, _ in told] == ["c1", "c8", "c32"]
-    slower = [level for new, level, now in told if float(new) < float(now)]
-    assert slower == ["c32"]
-    assert cause.action.endswith(" for c1: at c32 it is predicted to be slower")
+    (costs,) = [(new, now) for new, level, now in told if float(new) < float(now)]
+    assert costs == (told[2][0], told[2][2])
+    share = float(costs[0]) / float(costs[1]) - 1.0
+    assert cause.action.endswith(f", but {costs[0]} at c32 instead of {costs[1]} ({share:+.0%})")
     assert float(told[0][0]) - float(told[0][2]) == pytest.approx(cause.tok_s_lost, abs=0.11)
+
+
+def cheap(steps, batch):
+    """Drafting costs next to nothing: the more steps the better."""
+    return 12.0 + 0.3 * (batch - 1) if not steps else 12.0 + 0.1 * steps + 0.3 * (batch - 1)
+
+
+def test_what_was_never_launched_is_advised_against_the_fastest_that_was():
+    records = [launch(trial, steps, cheap) for trial, steps in enumerate((0, 1, 2, 0))]
+    slow, fast = (
+        break_even_of(records, field_space(), candidate_id=chain(steps).candidate_id).causes for steps in (1, 2)
+    )
+    for causes in (slow, fast):
+        (better,) = [one for one in causes if one.cause == "not_the_best_shape"]
+        assert "never launched" in better.evidence
+        fastest = 2000.0 / cheap(2, 1)
+        assert float(re.search(r"the fastest that was launched gives ([\d.]+)", better.evidence)[1]) == pytest.approx(
+            fastest, rel=0.001
+        )
+        assert float(re.search(r"predicted: ([\d.]+) tok/s", better.action)[1]) > fastest
+    assert "not_the_fastest" in {one.cause for one in slow}
+    assert "not_the_fastest" not in {one.cause for one in fast}
+
+
+def test_ways_to_draft_that_were_launched_enter_as_measured():
+    records = study(cheap)
+    quick = replace(records[3], levels=tuple(exactly(one, one.cycle_ms.est * 0.8) for one in records[3].levels))
+    quick = replace(
+        quick, levels=tuple(replace(one, decode_speed=one.decode_speed.scaled(1.25)) for one in quick.levels)
+    )
+    records[3] = quick
+    answer = break_even_of(records, field_space(), candidate_id=chain(2).candidate_id)
+    measured = row_of(answer, chain(3)).decode_speed.est
+    now = next(load for load in answer.what_if.by_load if load.concurrency == 1)
+    assert now.best_num_steps == 3
+    assert now.best_speed == pytest.approx(measured)
+    assert any(words.startswith(f"3,1,4 was launched: {measured:.1f} tok/s at c1") for words in answer.what_if.words)
+
+
+def as_fast(steps, batch):
+    """Every chain is as fast as no speculation."""
+    length = 1.0 + sum(itertools.accumulate(ACCEPTED[:steps], operator.mul))
+    return (12.0 + 0.3 * batch) * length * (1.001 if steps else 1.0)
+
+
+def test_advice_claims_no_more_than_the_verdict():
+    answer = break_even_of(study(as_fast), field_space(), candidate_id=chain(2).candidate_id)
+    assert row_of(answer, chain(2)).verdict == "unclear"
+    assert "weak_drafter" not in {cause.cause for cause in answer.causes}
+    assert not any("without" in words for words, cost in answer.actions if cost is not Cost.MEASUREMENT)
+    words, cost = answer.actions[0]
+    assert cost is Cost.MEASUREMENT
+    assert "`spectune export STUDY --pick 2`" in words
+
+
+def test_nothing_is_predicted_by_a_fit_that_is_far_off():
+    def loaded(steps, batch):
+        return pcie(steps, batch) * (0.4 if (steps + batch) % 2 else 2.0)
+
+    answer = break_even_of(study(loaded), field_space(), candidate_id=chain(2).candidate_id)
+    assert answer.what_if is None
+    assert "not_the_best_shape" not in {cause.cause for cause in answer.causes}
+    assert sum("nothing is predicted: the fit of all cycles is off by" in words for words in answer.words) == 1
+
+
+@pytest.mark.parametrize("cycle", [pcie, told, cheap, as_fast])
+@pytest.mark.parametrize("steps", [1, 2, 5])
+def test_advice_is_given_once_and_of_flags_at_most_what_was_measured_and_what_is_predicted(cycle, steps):
+    answer = break_even_of(study(cycle), field_space(), candidate_id=chain(steps).candidate_id)
+    costs = [cost for _, cost in answer.actions]
+    assert costs.count(Cost.TRAINING) <= 1
+    assert sum("on this traffic" in words for words, _ in answer.actions) <= 1
+    launches = [words for words, cost in answer.actions if cost is Cost.FLAG and words.startswith("launch ")]
+    assert len(launches) <= 2
+    assert not any("--speculative-* arguments" in words for words in launches)
+
+
+def test_steps_are_judged_by_what_was_counted_at_each_position():
+    short = [launch(0, 0), launch(5, 5)]  # too few for a fit
+    answer = break_even_of(short, field_space())
+    (cause,) = [one for one in answer.causes if one.cause == "too_many_steps"]
+    survival = tuple(itertools.accumulate(ACCEPTED[:5], operator.mul))
+    useful = sum(one >= 0.1 for one in survival)
+    assert f"{useful} of them give {1.0 + sum(survival[:useful]):.2f}" in cause.evidence
+    assert f"step 5 is accepted in {survival[4]:.1%} of the cycles" in cause.evidence
+    assert "alike" not in cause.evidence
 
 
 def test_parts_that_are_not_told_have_no_columns_and_a_reason(capsys, field_case):
     print_break_even_of(field_case)
     lines = capsys.readouterr().out.splitlines()
-    assert next(line for line in lines if " level " in line).split()[-3:] == ["draft", "verify", "host"]
+    at = next(at for at, line in enumerate(lines) if " level " in line)
+    assert lines[at].split()[-4:] == ["draft", "verify", "host", "rest"]
+    first = lines[at + 2].split()
+    cycle, *parts = [float(cell) for cell in first[-6:-1] if cell != "incl."]
+    assert sum(parts) == pytest.approx(cycle, abs=0.02)
     untold = break_even_of([launch(0, 0), launch(1, 3), launch(2, 3), launch(3, 0)], field_space())
     print_break_even_of(untold)
     lines = capsys.readouterr().out.splitlines()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from spectune.analysis.acceptance import NOTHING_ACCEPTED
+from spectune.analysis.break_even import break_even_arithmetic, more_needed
 from spectune.analysis.diagnosis.case import Action, Case, Cause, Cost
 from spectune.analysis.diagnosis.steps import steps_of
 
@@ -42,7 +43,7 @@ def nothing_accepted(case: Case) -> Iterator[Cause]:
         return
     seen = f"accept length {length:.2f}: nothing the drafter proposes is accepted"
     if running.algorithm == "NGRAM":
-        yield Cause("nothing_to_copy", case.behind, f"{seen}; this traffic repeats nothing", (_NO_SPECULATION,))
+        yield Cause("nothing_to_copy", case.behind, f"{seen}; this traffic repeats nothing", _without(case))
         return
     if running.algorithm in _PLAIN_EAGLE and running.draft_architecture is None:
         evidence = f"{seen}; an EAGLE-3 drafter under {running.algorithm} does exactly this, without an error"
@@ -58,17 +59,18 @@ def below_break_even(case: Case) -> Iterator[Cause]:
     length, needed, load = case.accept_length, case.break_even, case.load
     if length is None or needed is None or load is None or length <= NOTHING_ACCEPTED or length >= needed:
         return
+    if case.shown_slower is False:
+        return
+    assert case.baseline_tok_s is not None, "a break-even follows from a baseline"
+    assert load.cycle_ms is not None, "and from a cycle"
     bound = case.running.bound
     evidence = (
-        f"accept length {length:.2f}, but break-even is {case.baseline_tok_s:g} tok/s × {load.cycle_ms:.1f} ms = "
-        f"{needed:.2f}"
+        f"accept length {length:.2f}, but break-even is "
+        f"{break_even_arithmetic(case.baseline_tok_s, load.cycle_ms)} = {needed:.2f}"
     )
-    steps, actions = steps_of(case), [_NO_SPECULATION]
+    steps, actions = steps_of(case), [*_without(case)]
     if steps is not None and steps.better > steps.now:
-        evidence += (
-            f"; every position accepts {steps.each:.0%} if all accept alike, so {steps.better} steps would give "
-            f"{steps.would_give:.2f}"
-        )
+        evidence += f"; {steps.assumed}{steps.better} steps would give {steps.would_give:.2f}"
         actions.append(steps.action(case))
     if bound is not None and needed >= bound:
         evidence += f"; this launch reaches {bound} at most: no drafter makes it pay at this cycle"
@@ -77,9 +79,18 @@ def below_break_even(case: Case) -> Iterator[Cause]:
         most = "" if bound is None else f" of {bound} possible"
         actions += [
             Action(f"try a drafter that reaches more than {needed:.2f}{most} on this traffic", Cost.DRAFTER),
-            Action(f"train the drafter further: {needed - length:.2f} more per verify are needed", Cost.TRAINING),
+            Action(
+                f"train the drafter further: {more_needed(needed, length):.2f} more per verify are needed; `spectune "
+                "breakeven STUDY --drafter-points` says what that costs",
+                Cost.TRAINING,
+            ),
         ]
     yield Cause("weak_drafter", case.behind, evidence, tuple(actions))
+
+
+def _without(case: Case) -> tuple[Action, ...]:
+    """Advise to do without speculation, unless a study says which of its launches is faster."""
+    return (_NO_SPECULATION,) if case.shown_slower is None else ()
 
 
 def _shorter_cycle(case: Case, bound: int) -> Action:
@@ -96,7 +107,7 @@ def tree_too_large(case: Case) -> Iterator[Cause]:
     """A draft tree verifies many tokens for each it emits, times the batch."""
     running, length, load = case.running, case.accept_length, case.load
     tokens, batch = running.num_draft_tokens, None if load is None else load.running
-    if not running.tree or tokens is None or length is None or length <= NOTHING_ACCEPTED:
+    if not running.tree or tokens is None or length is None or length <= NOTHING_ACCEPTED or case.foreseen:
         return
     if batch is not None and batch > 1:
         evidence = (

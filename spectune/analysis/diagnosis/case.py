@@ -67,12 +67,17 @@ class Case:
         load: The load it is judged at; None when nothing usable was seen.
         baseline_tok_s: Speed of one request without speculation at that load, if known.
         verify_ms: Time of one verify from elsewhere, such as a profile.
+        shown_slower: Whether launches have shown it to be slower than the baseline there; None where there is no
+            interval to say so. Where there is one, it is also said elsewhere what else was launched and is faster.
+        foreseen: Whether other ways to draft were foreseen from other launches: then none is advised by rule of thumb.
     """
 
     running: Running
     load: Load | None
     baseline_tok_s: float | None = None
     verify_ms: float | None = None
+    shown_slower: bool | None = None
+    foreseen: bool = False
 
     @property
     def accept_length(self) -> float | None:

@@ -72,6 +72,8 @@ def diagnose(
     baseline_tok_s: float | None = None,
     concurrency: int | None = None,
     verify_ms: float | None = None,
+    shown_slower: bool | None = None,
+    foreseen: bool = False,
 ) -> Diagnosis:
     """Judge a server by what is known of it.
 
@@ -80,13 +82,15 @@ def diagnose(
         baseline_tok_s: Best speed of one request without speculation, tok/s, measured at `concurrency` requests.
         concurrency: Running requests to judge at; with a baseline 1 unless said, else the load seen most.
         verify_ms: Time of one verify from elsewhere; checked against the cycle.
+        shown_slower: As in `Case`, for a launch of a study.
+        foreseen: Likewise.
 
     Raises:
         InputProblems: For figures no engine can have measured.
     """
     check_inputs(baseline_tok_s=baseline_tok_s, cycle_ms=verify_ms)
     wanted = 1 if concurrency is None and baseline_tok_s is not None else concurrency
-    case = Case(running, running.load_at(wanted), baseline_tok_s, verify_ms)
+    case = Case(running, running.load_at(wanted), baseline_tok_s, verify_ms, shown_slower, foreseen)
     elsewhere = _baseline_of_another_load(case, wanted)
     if elsewhere is not None:
         case = replace(case, baseline_tok_s=None)

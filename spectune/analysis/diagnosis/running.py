@@ -60,6 +60,7 @@ class Load:
             None when nothing usable was seen.
         in_graph: Share of the intervals that ran in CUDA graphs; None where it is not known.
         pure: Whether the speed is that of intervals without prefills.
+        survival: P(at least i drafted tokens accepted), i from 1; empty where that was not counted.
     """
 
     running: int | None
@@ -68,6 +69,7 @@ class Load:
     decode_speed: float | None
     in_graph: float | None
     pure: bool = True
+    survival: tuple[float, ...] = ()
 
     @property
     def cycle_ms(self) -> float | None:

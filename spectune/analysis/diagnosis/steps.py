@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from spectune.analysis.acceptance import NOTHING_ACCEPTED, constant_acceptance_length
 from spectune.analysis.break_even import cycle_ms_of
 from spectune.analysis.diagnosis.case import Action, Case, Cause, Cost
+from spectune.analysis.diagnosis.running import Load
 
 IDLE_TAIL = 0.1
 """A draft position that accepts more rarely than this is not worth its step."""
@@ -17,17 +18,19 @@ BUSY_TAIL = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """What the measured figures say of the number of steps, every position taken to accept alike.
+    """What the measured figures say of the number of steps.
 
     Attributes:
         now: Steps of the launch.
         better: Steps they speak for; as many as now where they speak for no others.
-        each: Chance that a position is accepted if the one before it was.
+        survival: P(at least i drafted tokens accepted), i from 1 to one step more than now.
+        counted: Whether it was counted by position; otherwise every position is taken to accept alike.
     """
 
     now: int
     better: int
-    each: float
+    survival: tuple[float, ...]
+    counted: bool
 
     def action(self, case: Case) -> Action:
         """The launch to try, and where speculation is slower than the baseline, what would make this one faster."""
@@ -44,7 +47,12 @@ class Steps:
     @property
     def would_give(self) -> float:
         """Accept length of that launch."""
-        return constant_acceptance_length(self.each, self.better)
+        return 1.0 + sum(self.survival[: self.better])
+
+    @property
+    def assumed(self) -> str:
+        """What the figures assume, as the beginning of a sentence; empty where nothing."""
+        return "" if self.counted else "if every position accepts alike, "
 
 
 def steps_of(case: Case) -> Steps | None:
@@ -58,17 +66,22 @@ def steps_of(case: Case) -> Steps | None:
     running, length, now = case.running, case.accept_length, case.running.num_steps or 0
     if length is None or not running.stepwise or running.tree or now < 1 or not NOTHING_ACCEPTED < length <= now + 1:
         return None
-    each = _acceptance(length, now)
-    if each**now < IDLE_TAIL:
-        useful = [steps for steps in range(1, now + 1) if each**steps >= IDLE_TAIL]
-        return Steps(now, max(useful, default=1), each)
+    if case.foreseen:
+        return None
+    survival, counted = _survival(case.load, length, now)
+
+    def found(better: int) -> Steps:
+        return Steps(now, better, survival, counted)
+
+    if survival[now - 1] < IDLE_TAIL:
+        return found(max((steps for steps in range(1, now) if survival[steps - 1] >= IDLE_TAIL), default=1))
     if running.short_of_memory:
-        return Steps(now, now, each)
-    gain, cycle_ms = each ** (now + 1), None if case.load is None else case.load.cycle_ms
+        return found(now)
+    gain, cycle_ms = survival[now], None if case.load is None else case.load.cycle_ms
     if case.verify_ms is None or cycle_ms is None:
-        return Steps(now, now + (gain >= BUSY_TAIL), each)
+        return found(now + (gain >= BUSY_TAIL))
     step_ms = max(0.0, cycle_ms - case.verify_ms) / now
-    return Steps(now, now + (gain / length > step_ms / cycle_ms), each)
+    return found(now + (gain / length > step_ms / cycle_ms))
 
 
 def too_many_steps(case: Case) -> Iterator[Cause]:
@@ -77,11 +90,20 @@ def too_many_steps(case: Case) -> Iterator[Cause]:
     if steps is None or steps.better >= steps.now:
         return
     evidence = (
-        f"{steps.now} steps for an accept length of {case.accept_length:.2f}: if every position accepts alike, step "
-        f"{steps.now} is accepted in {steps.each**steps.now:.1%} of the cycles, and {steps.better} of them give "
+        f"{steps.now} steps for an accept length of {case.accept_length:.2f}: {steps.assumed}step {steps.now} is "
+        f"accepted in {steps.survival[steps.now - 1]:.1%} of the cycles, and {steps.better} of them give "
         f"{steps.would_give:.2f}"
     )
     yield Cause("too_many_steps", None, evidence, (steps.action(case),))
+
+
+def _survival(load: Load | None, length: float, now: int) -> tuple[tuple[float, ...], bool]:
+    """Return P(at least i accepted) to one step more than now, and whether it was counted by position."""
+    if load is not None and len(load.survival) == now:
+        *_, before, last = (1.0, *load.survival)
+        return (*load.survival, last * last / before if before else 0.0), True
+    each = _acceptance(length, now)
+    return tuple(each**position for position in range(1, now + 2)), False
 
 
 def _acceptance(length: float, steps: int) -> float:

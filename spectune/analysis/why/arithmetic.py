@@ -5,7 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from spectune.analysis.break_even import BreakEven, Target, break_even, break_even_accept_length, impossible
+from spectune.analysis.break_even import (
+    BreakEven,
+    Target,
+    break_even,
+    break_even_accept_length,
+    break_even_arithmetic,
+    impossible,
+)
 from spectune.analysis.estimate import Estimate
 from spectune.analysis.level_notes import ROUTES_DISAGREE
 from spectune.analysis.why.cycle import CycleParts, Discrepancy, Needed, VerifyAlone
@@ -31,12 +38,16 @@ def _needed(one: Target, cycle_ms: Estimate, accept_length: float, bound: int | 
     beyond = one.verdict == "out of reach" and bound is not None and asked.lo <= bound
     if not beyond and not (one.verdict == "reached" and asked.hi > accept_length):
         return Needed(one.speed_tok_s, asked, one.verdict != "out of reach", one.verdict, one.words)
-    known = f"anything from {asked.lo:.2f} to {asked.hi:.2f}" if math.isfinite(asked.hi) else "not known how exactly"
-    limit = f"; {count(bound - 1, 'step')} can give {bound} at most" if beyond and bound is not None else ""
-    words = (
-        f"{one.speed_tok_s:g} tok/s needs an accept length of {one.accept_length:.2f} (unclear: by the interval of the "
-        f"cycle {known}{limit})"
+    against = f"{accept_length:.2f} is accepted"
+    if beyond and bound is not None:
+        against = f"{count(bound - 1, 'step')} can give {bound} at most"
+    known = (
+        f"anything from {asked.lo:.2f} to {asked.hi:.2f} by the interval of the cycle, so it is unclear whether it is "
+        f"{'out of reach' if beyond else 'reached'}"
+        if math.isfinite(asked.hi)
+        else "the cycle was not measured long enough to be sure"
     )
+    words = f"{one.speed_tok_s:g} tok/s needs an accept length of {one.accept_length:.2f}, and {against}; {known}"
     return Needed(one.speed_tok_s, asked, True, "unclear", words)
 
 
@@ -74,7 +85,7 @@ def verify_alone(
         accept_length=accept_length, bound=bound,
     )  # fmt: skip
     words = (
-        f"{lead} {alone:.1f} ms: {baseline_tok_s:.3g} tok/s × {alone:.1f} ms would be a break-even of "
+        f"{lead} {alone:.1f} ms: {break_even_arithmetic(baseline_tok_s, round(alone, 2))} would be a break-even of "
         f"{worked.break_even:.2f}, and {worked.speed_tok_s:.1f} tok/s at this accept length; {rest} {missing:.1f} ms "
         "more"
     )

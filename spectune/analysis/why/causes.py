@@ -16,11 +16,13 @@ _SMALLER_DRAFTER = Action("try a drafter whose step takes less: a smaller one, o
 _FEWER_TOKENS = Action("launch with fewer --speculative-num-draft-tokens", Cost.FLAG)
 _OVERLAP = Action("launch with the overlap schedule on, and look at what the host does in a profile", Cost.FLAG)
 _BETTER_DRAFTER = Action("try a drafter that is right more often on this traffic", Cost.DRAFTER)
-_TRAIN = Action("train the drafter further; `spectune breakeven --drafter-points` says what that costs", Cost.TRAINING)
+_TRAIN = Action(
+    "train the drafter further; `spectune breakeven STUDY --drafter-points` says what that costs", Cost.TRAINING
+)
 
 
 def lost_speed(
-    row: BreakEvenRow, running: Running, concurrency: int | None, *, better: Cause | None, foreseen: bool
+    row: BreakEvenRow, running: Running, concurrency: int | None, *, others: Sequence[Cause], foreseen: bool
 ) -> tuple[LostSpeed, ...]:
     """Rank what a candidate loses at a level: most tok/s first, then what cannot be put in figures.
 
@@ -31,12 +33,14 @@ def lost_speed(
         row: All requests of the candidate at the level.
         running: What is known of it as a server.
         concurrency: Requests in flight; None in an open loop.
-        better: Another setting of the same drafter that is expected to be faster.
-        foreseen: Whether other settings were foreseen at all: then `better` says which to take, and none is advised
-            where it is None.
+        others: Other launches that are faster, or expected to be: what else to launch is told by these alone.
+        foreseen: Whether other settings of the drafter were foreseen at all: then none is advised by rule of thumb.
     """
-    known = diagnose(running, baseline_tok_s=round(row.baseline_tok_s, 2), concurrency=concurrency).causes
-    causes = [*known, *([] if better is None else [better]), *_of_parts(row, foreseen=foreseen)]
+    known = diagnose(
+        running, baseline_tok_s=row.baseline_tok_s, concurrency=concurrency, shown_slower=row.verdict == "loses",
+        foreseen=foreseen,
+    ).causes  # fmt: skip
+    causes = [*_open(row), *known, *others, *_of_parts(row, foreseen=foreseen), *_rejected(row, known)]
     causes.sort(key=lambda cause: -1.0 if cause.lost_tok_s is None else cause.lost_tok_s, reverse=True)
     return tuple(_lost(row, cause) for cause in causes)
 
@@ -48,8 +52,7 @@ def next_actions(causes: Sequence[LostSpeed]) -> tuple[tuple[str, Cost], ...]:
 
 
 def _of_parts(row: BreakEvenRow, *, foreseen: bool) -> Iterator[Cause]:
-    length, cycle, plain = row.accept_length.est, row.cycle_ms.est, 1000.0 / row.baseline_tok_s
-    parts = row.parts
+    plain, parts = 1000.0 / row.baseline_tok_s, row.parts
     if parts is not None and parts.draft_ms is not None:
         actions = (_SMALLER_DRAFTER,) if foreseen else (_FEWER_STEPS, _SMALLER_DRAFTER)
         yield from _without(row, "draft_time", parts.draft_ms.est, "the draft steps take", *actions)
@@ -59,10 +62,37 @@ def _of_parts(row: BreakEvenRow, *, foreseen: bool) -> Iterator[Cause]:
         yield from _without(row, "verify_time", more, what, *([] if foreseen else [_FEWER_TOKENS]))
     if parts is not None and parts.host_ms is not None:
         yield from _without(row, "host_time", parts.host_ms.est, "host and what every cycle needs take", _OVERLAP)
-    if row.bound is not None and row.bound > length:
-        gain = decode_speed(row.bound, cycle) - decode_speed(length, cycle)
-        evidence = f"{length:.2f} of {row.bound} possible tokens are accepted per verify"
-        yield Cause("rejected_drafts", gain, evidence, (_BETTER_DRAFTER, _TRAIN), at_most=True)
+
+
+def _rejected(row: BreakEvenRow, known: Sequence[Cause]) -> Iterator[Cause]:
+    """What drafts that are rejected cost; for a weak drafter with the advice that was given for it already."""
+    length, cycle = row.accept_length.est, row.cycle_ms.est
+    if row.bound is None or row.bound <= length:
+        return
+    weak = next((cause for cause in known if cause.name == "weak_drafter"), None)
+    actions = (
+        (_BETTER_DRAFTER, _TRAIN)
+        if weak is None
+        else tuple(action for action in weak.actions if action.cost in (Cost.DRAFTER, Cost.TRAINING))
+    )
+    gain = decode_speed(row.bound, cycle) - decode_speed(length, cycle)
+    evidence = f"{length:.2f} of {row.bound} possible tokens are accepted per verify"
+    yield Cause("rejected_drafts", gain, evidence, actions, at_most=True)
+
+
+def _open(row: BreakEvenRow) -> Iterator[Cause]:
+    """Whether it pays is not known: then nothing is advised that would follow from that it does not."""
+    if row.verdict == "unclear":
+        evidence = (
+            f"accept length {row.accept_length.words} and break-even {row.break_even.words} are not told apart, so "
+            "whether this pays is not known"
+        )
+        again = Action(
+            "launch it and the best without again, in turns, while the machine does nothing else: "
+            f"`spectune export STUDY --pick {row.trial}`, then `spectune check` with the file it writes",
+            Cost.MEASUREMENT,
+        )
+        yield Cause("too_few_launches", None, evidence, (again,))
 
 
 def _without(row: BreakEvenRow, name: str, part_ms: float, what: str, *actions: Action) -> Iterator[Cause]:

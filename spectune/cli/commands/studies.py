@@ -139,13 +139,18 @@ def breakeven(
 
     Exit code 1: the study has nothing that can be compared.
     """
-    from spectune.cli.breaking_even import Asked, Given, run_break_even
-    from spectune.cli.drafter_points import split_words
+    from spectune.cli.break_even_request import Asked, Given, split_words
 
     study, points = split_words(words or [])
     given = Given(baseline, cycle_ms, accept, steps, speed)
     asked = Asked(candidate, measure, [*(drafter_points or []), *points], tokens_per_sample, space)
-    raise typer.Exit(run_break_even(study, given, asked, targets=target or [], as_json=json_output))
+    if study is None:
+        from spectune.cli.arithmetic import run_break_even
+
+        raise typer.Exit(run_break_even(given, asked, targets=target or [], as_json=json_output))
+    from spectune.cli.breaking_even import run_break_even_of
+
+    raise typer.Exit(run_break_even_of(study, given, asked, targets=target or [], as_json=json_output))
 
 
 @app.command(short_help="Compare two studies: another engine, drafter or machine.")

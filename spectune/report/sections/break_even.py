@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from spectune.analysis.break_even import break_even_arithmetic
 from spectune.counts import count
 from spectune.report.material import Material, Row
 from spectune.report.plots import Axis, Dot, Key, Plot, RowName, Rows, Scale, Segment, span, tip_of
@@ -92,7 +93,7 @@ def _row(row: Row, material: Material) -> BreakEvenRow:
         speedup_interval=speedup_interval(row["speedup"]),
         same_mode=f"{ratio:.2f} × without, in the same settings" if (ratio := row["same_mode_ratio"]) else "",
         # The baseline that the break-even stands for, so that the three figures always belong together.
-        arithmetic=f"{number(needed[0] / cycle[0] * 1000.0)} tok/s × {number(cycle[0])} ms = {length(needed[0])}"
+        arithmetic=f"{break_even_arithmetic(needed[0] / cycle[0] * 1000.0, cycle[0])} = {length(needed[0])}"
         if needed
         else NOTHING,
         details=tuple(details),

@@ -25,6 +25,8 @@ HOST = frozenset({"verify"})
 """What a speculative cycle takes beyond a plain step, whatever it drafts."""
 FEWEST_LAUNCHES = 3
 """Launches below which a fit is its own assumptions."""
+TOO_FAR_OFF = 0.2
+"""Relative error from which a fit foretells nothing: speculation hardly gains or loses more by another setting."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,11 @@ class StudyModel:
         spread, dof, error = _spread(physics.cycle, rows, times)
         loads = {level.concurrency for item in found for level in item.levels if level.concurrency is not None}
         return cls(physics, drafters, fixed, spread, dof, error, depth, len(loads))
+
+    @property
+    def foretells(self) -> bool:
+        """Whether its cycles are close enough to those measured for anything to be told from it."""
+        return self.error < TOO_FAR_OFF
 
     def setting(self, candidate: Candidate) -> Setting:
         """Return what of a candidate drives acceptance and cycle."""

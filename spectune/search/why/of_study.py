@@ -15,6 +15,7 @@ from spectune.search.answer.sentence import sentence
 from spectune.search.evidence.figures import measured
 from spectune.search.evidence.outcome import Evidence, weigh
 from spectune.search.storage.records import TrialRecord
+from spectune.search.why.instead import shown_faster
 from spectune.search.why.model import StudyModel
 from spectune.search.why.rows import Rows, concurrency_of
 from spectune.search.why.server import as_server
@@ -58,14 +59,20 @@ def break_even_of(
     limits = _limits(whole, space)
     limit = next((one for one in limits if one.candidate_id == chosen.candidate_id), None)
     concurrency = concurrency_of(space, chosen.level)
-    prospect = None if model is None else Prospect.of(chosen.candidate_id, whole, found, space, model)
+    prospect = None
+    if model is not None and model.foretells:
+        prospect = Prospect.of(chosen.candidate_id, whole, found, space, model)
     better, what_if = None, None
     if prospect is not None and concurrency is not None:
         better, what_if = prospect.better(concurrency), prospect.what_if(concurrency)
     at = (chosen.candidate_id, chosen.level)
     one = next(x for x in found if (x.candidate.candidate_id, x.level) == at)
     server = as_server(one, concurrency, space, found, newest=newest_of(engine))
-    causes = lost_speed(chosen, server, concurrency, better=better, foreseen=what_if is not None)
+    others = (shown_faster(chosen, found, space, evidence.recommended), better)
+    causes = lost_speed(
+        chosen, server, concurrency, others=[cause for cause in others if cause is not None],
+        foreseen=what_if is not None,
+    )  # fmt: skip
     return BreakEvenOfStudy(
         candidate_id=chosen.candidate_id,
         level=chosen.level,

@@ -39,6 +39,11 @@ def cycle_parts(
         return _untold("too few launches were measured to tell draft, verify and host apart")
     if concurrency is None:
         return _untold("requests that arrive by the clock make batches of no one size: the cycle is not told apart")
+    if not model.foretells:
+        return _untold(
+            f"draft and verify are not told apart, and nothing is predicted: the fit of all cycles is off by "
+            f"{model.error:.0%} (root mean square); launches on a machine that does nothing else would tell more"
+        )
     setting = model.setting(candidate)
     draft = model.part(setting, concurrency, DRAFT)
     if not _told(model, setting, concurrency, DRAFT, draft, cycle_ms):

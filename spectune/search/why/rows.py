@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean
+from statistics import fmean, geometric_mean
 
+from spectune.analysis.break_even import break_even_arithmetic
 from spectune.analysis.comparison import PAYS
 from spectune.analysis.estimate import Estimate
 from spectune.analysis.measurement import LevelMeasurement
@@ -83,7 +84,8 @@ class Rows:
             needed=needed(self.targets, cycle_ms=cycle, bound=bound, **figures), contradictions=contradictions,
             words=(),
         )  # fmt: skip
-        return replace(row, words=tuple(_words(row, parts, self._by(row.level))))
+        measured = geometric_mean([level.decode_speed.est for level in self._baseline(found)])
+        return replace(row, words=tuple(_words(row, parts, self._by(row.level), measured)))
 
     def _by(self, level: str) -> str:
         """Return what a row's verdict is by, where that of the study is by more; empty where it is by the same."""
@@ -130,11 +132,16 @@ def _of_class(row: BreakEvenRow, stratum: Stratum) -> BreakEvenRow:
     )  # fmt: skip
 
 
-def _words(row: BreakEvenRow, parts: CycleParts, by: str) -> Iterator[str]:
+def _words(row: BreakEvenRow, parts: CycleParts, by: str, measured: float) -> Iterator[str]:
     yield (
-        f"accept length {row.accept_length.words}; break-even {row.baseline_tok_s:.3g} tok/s × "
-        f"{row.cycle_ms.est:.1f} ms = {row.break_even.words}"
+        f"accept length {row.accept_length.words}; break-even "
+        f"{break_even_arithmetic(row.baseline_tok_s, row.cycle_ms.est)} = {row.break_even.words}"
     )
+    if f"{measured:.1f}" != f"{row.baseline_tok_s:.1f}":
+        yield (
+            f"the best launch without was measured at {measured:.1f} tok/s and counts as {row.baseline_tok_s:.1f}: it "
+            "is judged by all launches of it and of those about as fast"
+        )
     change = row.speedup.est - 1.0
     faster = (
         f"{abs(change):.0%} {'faster' if change > 0 else 'slower'} than" if abs(change) >= AS_FAST else "as fast as"
@@ -156,5 +163,5 @@ def _split(parts: CycleParts) -> str:
         return parts.words
     host = "" if parts.host_ms is None else f", host {parts.host_ms.est:.1f} ms"
     verify = "verify" if parts.host_ms is not None else "verify with host"
-    rest = f", not explained {parts.unexplained_ms:+.1f} ms"
+    rest = f", not explained {round(parts.unexplained_ms, 1) + 0.0:+.1f} ms"  # there is no -0.0
     return f"the cycle: draft {parts.draft_ms.est:.1f} ms, {verify} {parts.verify_ms.est:.1f} ms{host}{rest}"

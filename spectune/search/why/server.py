@@ -35,6 +35,7 @@ def as_server(
         accept_length=found.figures.accept_length.est if candidate.speculative else None,
         decode_speed=found.figures.decode_speed.est,
         in_graph=_in_graph(found) if gpu else None,
+        survival=_survival(found),
     )
     return Running(
         algorithm=candidate.algorithm if candidate.speculative else None,
@@ -62,6 +63,13 @@ def _backends(values: Mapping[str, Any], resolved: Mapping[str, str]) -> dict[st
     given = {name: values.get(name.replace("_", "-")) for name in BACKENDS}
     given["attention_backend"] = values.get("attention-backend", resolved.get("attention_backend"))
     return {name: str(value) for name, value in given.items() if value is not None}
+
+
+def _survival(found: Measured) -> tuple[float, ...]:
+    """Return P(at least i drafted tokens accepted), mean over the launches; empty where one did not count so far."""
+    counted = [level.per_position for level in found.levels]
+    depth = found.candidate.num_steps
+    return tuple(map(fmean, zip(*counted, strict=True))) if all(len(one) == depth for one in counted) else ()
 
 
 def _in_graph(found: Measured) -> float | None:

@@ -25,11 +25,13 @@ class Shapes:
     """The ways to draft of one drafter in one surrounding.
 
     Attributes:
-        settings: One for each, the candidate's own first.
+        candidates: One for each way, the candidate itself first.
+        settings: Theirs.
         conditionals: a_i of the drafter as it is.
         branching: β and κ of its trees.
     """
 
+    candidates: tuple[Candidate, ...]
     settings: tuple[Setting, ...]
     conditionals: tuple[float, ...]
     branching: Branching
@@ -47,26 +49,23 @@ class Shapes:
         name = own.drafter if own.drafter in acceptance.conditionals else ""
         shape = acceptance.conditionals.get(name or "", acceptance.fallback)
         others = _others(candidate, own, space) if candidate.algorithm in STEPWISE else []
-        return cls((own, *others), shape, acceptance.branchings[name or ""])
+        candidates, settings = zip((candidate, own), *others, strict=True)
+        return cls(candidates, settings, shape, acceptance.branchings[name or ""])
 
-    def lengths(self, log_odds: float = 0.0) -> Floats:
+    def lengths(self, log_odds: Floats) -> Floats:
         """Return the accept length of each way with a drafter whose odds of being right are changed at every position.
 
         Args:
-            log_odds: Added to ln a_i/(1 − a_i) of every position; 0 is the drafter as it is.
+            log_odds: Added to ln a_i/(1 − a_i) of every position, one for each way; 0 is the drafter as it is.
         """
-        shape = np.array(self.conditionals)
-        changed = tuple((1.0 / (1.0 + (1.0 / shape - 1.0) * np.exp(-log_odds))).tolist())
-        chain, most = chain_lengths(changed), max(setting.tokens for setting in self.settings)
-        return np.array([self._length(setting, changed, chain, most) for setting in self.settings])
+        return np.array([self._length(way, float(odds)) for way, odds in enumerate(log_odds)])
 
-    def odds_for(self, accept_length: float) -> float:
-        """Return the change of odds at which the candidate's own way has this accept length, by bisection."""
-        own = Shapes(self.settings[:1], self.conditionals, self.branching)
+    def odds_for(self, accept_length: float, way: int = 0) -> float:
+        """Return the change of odds at which a way, by default the candidate's own, has this accept length."""
         low, high = WORST, BEST
         for _ in range(50):
             middle = (low + high) / 2.0
-            low, high = (middle, high) if own.lengths(middle)[0] < accept_length else (low, middle)
+            low, high = (middle, high) if self._length(way, middle) < accept_length else (low, middle)
         return (low + high) / 2.0
 
     @property
@@ -74,14 +73,18 @@ class Shapes:
         """Highest accept length of the candidate's own way."""
         return self.settings[0].depth + 1
 
-    def _length(self, setting: Setting, shape: tuple[float, ...], chain: Floats, most: int) -> float:
+    def _length(self, way: int, log_odds: float) -> float:
+        setting, shape = self.settings[way], np.array(self.conditionals)
+        changed = tuple((1.0 / (1.0 + (1.0 / shape - 1.0) * np.exp(-log_odds))).tolist())
         if setting.topk == 1:
+            chain = chain_lengths(changed)
             return float(chain[min(setting.depth, len(chain) - 1)])
-        table = tree_lengths(shape, setting.topk, self.branching, most)
+        most = max(one.tokens for one in self.settings)
+        table = tree_lengths(changed, setting.topk, self.branching, most)
         return float(table[min(setting.depth, len(shape)), setting.tokens])
 
 
-def _others(candidate: Candidate, own: Setting, space: SearchSpace) -> list[Setting]:
+def _others(candidate: Candidate, own: Setting, space: SearchSpace) -> list[tuple[Candidate, Setting]]:
     """Return chains of S + 1 tokens, and trees of S + 1 to 1 + K + (S − 1)·K² tokens, that the space allows."""
     found = []
     for steps in _values(space, NUM_STEPS, own.steps):
@@ -91,9 +94,9 @@ def _others(candidate: Candidate, own: Setting, space: SearchSpace) -> list[Sett
             for tokens in sizes:
                 way = {NUM_STEPS: steps, EAGLE_TOPK: topk, NUM_DRAFT_TOKENS: tokens}
                 setting = replace(own, steps=steps, topk=topk, tokens=tokens)
-                fits = steps + 1 <= tokens <= most and setting != own
-                if fits and space.forbidden(Candidate.of({**candidate.values, **way})) is None:
-                    found.append(setting)
+                other = Candidate.of({**candidate.values, **way})
+                if steps + 1 <= tokens <= most and setting != own and space.forbidden(other) is None:
+                    found.append((other, setting))
     return found
 
 

@@ -11,10 +11,12 @@ import numpy.typing as npt
 
 from spectune.analysis.break_even import break_even_accept_length, decode_speed
 from spectune.analysis.diagnosis import Action, Cause, Cost
+from spectune.analysis.estimate import ratio
 from spectune.analysis.why import AtAcceptLength, AtCycle, AtLoad, BreakEvenRow, WhatIf
 from spectune.search.evidence.figures import Measured
 from spectune.search.guided.cycle import terms
 from spectune.search.guided.setting import Setting
+from spectune.search.why.instead import at_every_level, with_its_costs
 from spectune.search.why.model import StudyModel
 from spectune.search.why.rows import concurrency_of
 from spectune.search.why.shapes import Shapes
@@ -38,14 +40,23 @@ class Prospect:
     Attributes:
         model: Of the study.
         shapes: The candidate's own way to draft and all others.
-        rows: Requests in flight → the candidate's row at that load.
+        launched: Number of a way → requests in flight → its row at that load, for those that were launched.
         baselines: Requests in flight → setting of the best baseline there.
+        fastest: Requests in flight → speed of the fastest launch that was measured there, whatever it was.
+        space: Of the study.
     """
 
     model: StudyModel
     shapes: Shapes
-    rows: Mapping[int, BreakEvenRow]
+    launched: Mapping[int, Mapping[int, BreakEvenRow]]
     baselines: Mapping[int, Setting]
+    fastest: Mapping[int, float]
+    space: SearchSpace
+
+    @property
+    def rows(self) -> Mapping[int, BreakEvenRow]:
+        """Requests in flight → the candidate's row at that load."""
+        return self.launched[0]
 
     @classmethod
     def of(
@@ -67,18 +78,25 @@ class Prospect:
         """
         own = {one.level: one for one in found if one.candidate.candidate_id == candidate_id}
         candidates = {one.candidate.candidate_id: one.candidate for one in found}
-        rows, baselines = {}, {}
+        by_candidate: dict[str, dict[int, BreakEvenRow]] = {}
+        baselines: dict[int, Setting] = {}
+        fastest: dict[int, float] = {}
         for row in whole:
             load = concurrency_of(space, row.level)
+            if load is None:
+                continue
+            by_candidate.setdefault(row.candidate_id, {})[load] = row
+            fastest[load] = max(fastest.get(load, row.baseline_tok_s), _speed(row))
             comparison = own[row.level].comparison if row.candidate_id == candidate_id else None
-            if load is not None and comparison is not None:
-                rows[load] = row
+            if comparison is not None:
                 baselines[load] = model.setting(candidates[comparison.baseline_id])
-        if not rows:
+        if candidate_id not in by_candidate:
             return None
         candidate = candidates[candidate_id]
         shapes = Shapes.of(candidate, model.setting(candidate), space, model.physics.acceptance)
-        return cls(model, shapes, rows, baselines)
+        ways = [one.candidate_id for one in shapes.candidates]
+        launched = {way: by_candidate[one] for way, one in enumerate(ways) if one in by_candidate}
+        return cls(model, shapes, launched, baselines, fastest, space)
 
     def what_if(self, concurrency: int) -> WhatIf:
         """Return the three tables, the first two at a load of `rows`."""
@@ -91,44 +109,41 @@ class Prospect:
         )  # fmt: skip
 
     def better(self, concurrency: int) -> Cause | None:
-        """Return another way to draft with the same drafter that is expected to be clearly faster at a load.
+        """Return another way to draft with the same drafter that is expected to be faster at a load than all launches.
 
-        What is expected of it at every other measured load is said, too.
+        Clearly faster than the fastest of them, that is, whatever it was launched with. What is expected of it at every
+        other measured load is said, too.
         """
         row = self.rows[concurrency]
-        own = self.shapes.settings[0]
-        lengths, cycles = self._lengths(row), self._cycles(concurrency)
+        lengths, cycles = self._lengths(concurrency), self._cycles(concurrency)
         at = int(np.argmax(lengths / cycles))
-        speed, best = decode_speed(row.accept_length.est, row.cycle_ms.est), self.shapes.settings[at]
-        gain = decode_speed(float(lengths[at]), float(cycles[at])) - speed
-        if best == own or gain < max(CLEARLY, self.model.error) * speed:
+        best, expected = self.shapes.settings[at], decode_speed(float(lengths[at]), float(cycles[at]))
+        if at in self.launched or expected < (1.0 + max(CLEARLY, self.model.error)) * self.fastest[concurrency]:
             return None
         flags = (
             f"--speculative-num-steps {best.steps} --speculative-eagle-topk {best.topk} "
             f"--speculative-num-draft-tokens {best.tokens}"
         )
         speeds = [self._instead(load, at) for load in sorted(self.rows, key=lambda load: (load != concurrency, load))]
-        told = ", ".join(f"{new:.1f} tok/s at {level} instead of {now:.1f}" for level, now, new in speeds)
         evidence = (
-            f"by the study's fit {best.steps},{best.topk},{best.tokens} would accept {lengths[at]:.2f} in "
-            f"{cycles[at]:.1f} ms: {told}"
+            f"by the study's fit {_shape(best)}, never launched, would accept "
+            f"{lengths[at]:.2f} in {cycles[at]:.1f} ms: {at_every_level(speeds)}; the fastest that was launched gives "
+            f"{self.fastest[concurrency]:.1f} at {row.level}"
         )
-        slower = [level for level, now, new in speeds if new < now]
-        only = f" for {row.level}: at {' and '.join(slower)} it is predicted to be slower" if slower else ""
-        actions = (Action(f"launch with {flags}{only}", Cost.FLAG),)
-        return Cause("not_the_best_shape", gain, evidence, actions, at_most=True)
+        actions = (Action(f"launch with {flags}, predicted: {with_its_costs(speeds, self.space)}", Cost.FLAG),)
+        return Cause("not_the_best_shape", expected - _speed(row), evidence, actions, at_most=True)
 
     def _instead(self, concurrency: int, at: int) -> tuple[str, float, float]:
-        """Return a measured load's level, the speed measured there, and that expected of another way to draft."""
+        """Return a measured load's level, the speed expected of another way to draft there, and that measured."""
         row = self.rows[concurrency]
-        expected = decode_speed(float(self._lengths(row)[at]), float(self._cycles(concurrency)[at]))
-        return row.level, decode_speed(row.accept_length.est, row.cycle_ms.est), expected
+        expected = decode_speed(float(self._lengths(concurrency)[at]), float(self._cycles(concurrency)[at]))
+        return row.level, expected, _speed(row)
 
     def _by_accept_length(self, row: BreakEvenRow, concurrency: int) -> Iterator[AtAcceptLength]:
         cycles = self._cycles(concurrency)
         grid = {*np.linspace(1.0, self.shapes.bound, LENGTHS).tolist(), row.accept_length.est}
         for wanted in sorted(length for length in grid if length <= self.shapes.bound):
-            lengths = self._lengths(row, wanted)
+            lengths = self._lengths(concurrency, wanted)
             speeds = 1000.0 * lengths / cycles
             at = int(np.argmax(speeds))
             best = self.shapes.settings[at]
@@ -137,8 +152,7 @@ class Prospect:
             )
 
     def _at_load(self, concurrency: int) -> AtLoad:
-        row = self.rows[_nearest(self.rows, concurrency)]
-        lengths, cycles = self._lengths(row), self._cycles(concurrency)
+        lengths, cycles = self._lengths(concurrency), self._cycles(concurrency)
         speeds = 1000.0 * lengths / cycles
         at = int(np.argmax(speeds))
         best, baseline = self.shapes.settings[at], self._baseline_speed(concurrency)
@@ -149,29 +163,42 @@ class Prospect:
             best_speed=float(speeds[at]) if pays else baseline,
         )  # fmt: skip
 
-    def _lengths(self, row: BreakEvenRow, wanted: float | None = None) -> Floats:
-        """Return the accept length of every way to draft: the candidate's own as measured, others by all launches.
+    def _lengths(self, concurrency: int, wanted: float | None = None) -> Floats:
+        """Return the accept length of every way to draft: as measured of those that were launched, others by the fit.
 
         What one candidate was measured at says little of the drafter beside all launches: so every candidate foresees
         the same of a way to draft.
 
         Args:
-            row: The candidate.
+            concurrency: Requests in flight; what was measured at the nearest load counts.
             wanted: What a drafter accepts the candidate's own way that is better or worse than the one measured.
         """
-        now = row.accept_length.est
-        change = 0.0 if wanted in (None, now) else self.shapes.odds_for(wanted) - self.shapes.odds_for(now)
-        lengths = self.shapes.lengths(change)
-        lengths[0] = now if wanted is None else wanted
+        measured = {way: rows[_nearest(rows, concurrency)].accept_length.est for way, rows in self.launched.items()}
+        odds = np.zeros(len(self.shapes.settings))
+        for way, length in measured.items():
+            odds[way] = self.shapes.odds_for(length, way)
+        if wanted not in (None, measured[0]):
+            lengths = self.shapes.lengths(odds + self.shapes.odds_for(wanted) - odds[0])
+            lengths[0] = wanted
+            return lengths
+        lengths = self.shapes.lengths(odds)
+        lengths[list(measured)] = list(measured.values())
         return lengths
 
     def _cycles(self, concurrency: int) -> Floats:
-        """Return the cycle of every way to draft, so that the candidate's own is what was measured."""
-        fitted = {load: self.model.cycle_ms(self.shapes.settings[0], load) for load in self.rows}
-        factor = _between({load: self.rows[load].cycle_ms.est / ms for load, ms in fitted.items()}, concurrency)
+        """Return the cycle of every way to draft: as measured of those that were launched, others scaled as the own."""
         rows = terms(self.shapes.settings, concurrency, self.model.drafters)
-        found: Floats = self.model.physics.cycle.ms(rows) * factor
+        factors = np.full(len(rows), self._factor(0, concurrency))
+        for way in self.launched:
+            factors[way] = self._factor(way, concurrency)
+        found: Floats = self.model.physics.cycle.ms(rows) * factors
         return found
+
+    def _factor(self, way: int, concurrency: int) -> float:
+        """Return measured over fitted cycle of a way that was launched."""
+        rows, setting = self.launched[way], self.shapes.settings[way]
+        missed = {load: row.cycle_ms.est / self.model.cycle_ms(setting, load) for load, row in rows.items()}
+        return _between(missed, concurrency)
 
     def _baseline_speed(self, concurrency: int) -> float:
         fitted = {load: self.model.cycle_ms(self.baselines[load], load) for load in self.rows}
@@ -183,23 +210,37 @@ class Prospect:
         cycles, low, high = self._cycles(concurrency), 1.0, float(self.shapes.bound)
         while high - low > CLOSE:
             middle = (low + high) / 2.0
-            best = float((1000.0 * self._lengths(row, middle) / cycles).max())
+            best = float((1000.0 * self._lengths(concurrency, middle) / cycles).max())
             low, high = (middle, high) if best < row.baseline_tok_s else (low, middle)
-        return high, self.shapes.settings[int(np.argmax(self._lengths(row, high) / cycles))]
+        return high, self.shapes.settings[int(np.argmax(self._lengths(concurrency, high) / cycles))]
+
+    def _launched_too(self, row: BreakEvenRow, concurrency: int) -> Iterator[str]:
+        """Say of a way to draft that is the best one and was launched whether it is shown to be faster than this."""
+        at = int(np.argmax(self._lengths(concurrency) / self._cycles(concurrency)))
+        other = self.launched.get(at, {}).get(concurrency)
+        if at == 0 or other is None or other.decode_speed is None or row.decode_speed is None:
+            return
+        shown = ratio(other.decode_speed, row.decode_speed).lo > 1.0
+        yield (
+            f"{_shape(self.shapes.settings[at])} was launched: {_speed(other):.1f} tok/s at {row.level}, which its "
+            f"launches {'show to be faster than' if shown else 'do not tell from'} {_speed(row):.1f}"
+        )
 
     def _words(self, row: BreakEvenRow, concurrency: int, by_length: tuple[AtAcceptLength, ...]) -> Iterator[str]:
         yield (
-            "predictions are for launches with all other settings of this one: cycles are scaled to its own, accept "
-            f"lengths are those of the drafter by all launches; the fit of all cycles is off by {self.model.error:.1%} "
-            "(root mean square), accept lengths and what was never launched by more"
+            "predictions are for launches with all other settings of this one, where those that were launched enter as "
+            "measured: other cycles are scaled to its own, other accept lengths are those of the drafter by all "
+            f"launches; the fit of all cycles is off by {self.model.error:.1%} (root mean square), accept lengths and "
+            "what was never launched by more"
         )
+        yield from self._launched_too(row, concurrency)
         if by_length[-1].best_speed <= row.baseline_tok_s:
             yield "no drafter, however good, makes speculation pay at this load with what the space offers"
             return
         length, best = self._pays_from(row, concurrency)
         yield (
-            f"speculation can pay from a drafter on that accepts {length:.2f} with these settings "
-            f"({row.accept_length.est:.2f} now), launched with {best.steps},{best.topk},{best.tokens} (steps, top-k, "
+            f"by these predictions speculation can pay from a drafter on that accepts {length:.2f} with these settings "
+            f"({row.accept_length.est:.2f} now), launched with {_shape(best)} (steps, top-k, "
             "draft tokens)"
         )
         last = by_length[-1]
@@ -207,6 +248,14 @@ class Prospect:
             f"a perfect drafter would be fastest with {last.best_num_steps},{last.best_eagle_topk},"
             f"{last.best_num_draft_tokens}: {last.best_speed:.1f} tok/s"
         )
+
+
+def _shape(setting: Setting) -> str:
+    return f"{setting.steps},{setting.topk},{setting.tokens}"
+
+
+def _speed(row: BreakEvenRow) -> float:
+    return decode_speed(row.accept_length.est, row.cycle_ms.est)
 
 
 def _by_cycle(row: BreakEvenRow) -> Iterator[AtCycle]:
