@@ -209,6 +209,7 @@ def test_advice_says_what_it_would_do_at_every_load():
     assert [level for _, level, _ in told] == ["c1", "c8", "c32"]
     (costs,) = [(new, now) for new, level, now in told if float(new) < float(now)]
     assert costs == (told[2][0], told[2][2])
+    assert cause.action.startswith("where c1 alone counts, launch ")
     share = float(costs[0]) / float(costs[1]) - 1.0
     assert cause.action.endswith(f", but {costs[0]} at c32 instead of {costs[1]} ({share:+.0%})")
     assert float(told[0][0]) - float(told[0][2]) == pytest.approx(cause.tok_s_lost, abs=0.11)
@@ -231,7 +232,7 @@ def test_what_was_never_launched_is_advised_against_the_fastest_that_was():
         assert float(re.search(r"the fastest that was launched gives ([\d.]+)", better.evidence)[1]) == pytest.approx(
             fastest, rel=0.001
         )
-        assert float(re.search(r"predicted: ([\d.]+) tok/s", better.action)[1]) > fastest
+        assert float(re.search(r"predicted to give: ([\d.]+) tok/s", better.action)[1]) > fastest
     assert "not_the_fastest" in {one.cause for one in slow}
     assert "not_the_fastest" not in {one.cause for one in fast}
 
@@ -284,7 +285,7 @@ def test_advice_is_given_once_and_of_flags_at_most_what_was_measured_and_what_is
     costs = [cost for _, cost in answer.actions]
     assert costs.count(Cost.TRAINING) <= 1
     assert sum("on this traffic" in words for words, _ in answer.actions) <= 1
-    launches = [words for words, cost in answer.actions if cost is Cost.FLAG and words.startswith("launch ")]
+    launches = [words for words, cost in answer.actions if cost is Cost.FLAG and "launch " in words]
     assert len(launches) <= 2
     assert not any("--speculative-* arguments" in words for words in launches)
 

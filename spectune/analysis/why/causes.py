@@ -37,8 +37,8 @@ def lost_speed(
         foreseen: Whether other settings of the drafter were foreseen at all: then none is advised by rule of thumb.
     """
     known = diagnose(
-        running, baseline_tok_s=row.baseline_tok_s, concurrency=concurrency, shown_slower=row.verdict == "loses",
-        foreseen=foreseen,
+        running, baseline_tok_s=round(row.baseline_tok_s, 2), concurrency=concurrency,
+        shown_slower=row.verdict == "loses", foreseen=foreseen,
     ).causes  # fmt: skip
     causes = [*_open(row), *known, *others, *_of_parts(row, foreseen=foreseen), *_rejected(row, known)]
     causes.sort(key=lambda cause: -1.0 if cause.lost_tok_s is None else cause.lost_tok_s, reverse=True)

@@ -20,10 +20,11 @@ def at_every_level(speeds: Beside) -> str:
     return ", ".join(f"{new:.1f} tok/s at {level} instead of {now:.1f}" for level, new, now in speeds)
 
 
-def with_its_costs(speeds: Beside, space: SearchSpace) -> str:
-    """Return what the other launch gives at the level in question, and what it costs at others.
+def advised(launch: str, speeds: Beside, space: SearchSpace) -> Action:
+    """Advise another launch by what it gives at the level in question, and by what it costs at others.
 
     Args:
+        launch: What to launch.
         speeds: Of both.
         space: Of the study, whose other objectives are named as such.
     """
@@ -34,7 +35,11 @@ def with_its_costs(speeds: Beside, space: SearchSpace) -> str:
         for level, new, now in speeds[1:]
         if new < now
     ]
-    return f"{at_every_level(speeds[:1])}{', but ' if costs else ''}{' and '.join(costs)}"
+    gives = at_every_level(speeds[:1])
+    if not costs:
+        return Action(f"launch {launch}: {gives}", Cost.FLAG)
+    words = f"where {speeds[0][0]} alone counts, launch {launch}: {gives}, but {' and '.join(costs)}"
+    return Action(words, Cost.FLAG)
 
 
 def shown_faster(
@@ -58,10 +63,11 @@ def shown_faster(
         return None
     best = max(faster, key=lambda one: (one.candidate == recommended, one.figures.decode_speed.est))
     speeds = _beside(best, found, own, row.level)
-    named = f"{space.label(best.candidate)}{', which the study recommends' if best.candidate == recommended else ''}"
-    pick = f"`spectune export STUDY --pick {best.launches[-1].trial}`"
-    action = Action(f"launch {named} ({pick}): {with_its_costs(speeds, space)}", Cost.FLAG)
-    evidence = f"{space.label(best.candidate)} was measured: {at_every_level(speeds)}"
+    label, pick = space.label(best.candidate), f"`spectune export STUDY --pick {best.launches[-1].trial}`"
+    named = label if best.candidate.speculative else label.replace("no speculation", "without speculation", 1)
+    by_whom = ", which the study recommends" if best.candidate == recommended else ""
+    action = advised(f"{named}{by_whom} ({pick})", speeds, space)
+    evidence = f"{label} was measured: {at_every_level(speeds)}"
     return Cause("not_the_fastest", speeds[0][1] - speeds[0][2], evidence, (action,), at_most=True)
 
 

@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from spectune.analysis.break_even import break_even_accept_length, decode_speed
-from spectune.analysis.diagnosis import Action, Cause, Cost
+from spectune.analysis.diagnosis import Cause
 from spectune.analysis.estimate import ratio
 from spectune.analysis.why import AtAcceptLength, AtCycle, AtLoad, BreakEvenRow, WhatIf
 from spectune.search.evidence.figures import Measured
 from spectune.search.guided.cycle import terms
 from spectune.search.guided.setting import Setting
-from spectune.search.why.instead import at_every_level, with_its_costs
+from spectune.search.why.instead import advised, at_every_level
 from spectune.search.why.model import StudyModel
 from spectune.search.why.rows import concurrency_of
 from spectune.search.why.shapes import Shapes
@@ -130,7 +130,7 @@ class Prospect:
             f"{lengths[at]:.2f} in {cycles[at]:.1f} ms: {at_every_level(speeds)}; the fastest that was launched gives "
             f"{self.fastest[concurrency]:.1f} at {row.level}"
         )
-        actions = (Action(f"launch with {flags}, predicted: {with_its_costs(speeds, self.space)}", Cost.FLAG),)
+        actions = (advised(f"with {flags}, which is predicted to give", speeds, self.space),)
         return Cause("not_the_best_shape", expected - _speed(row), evidence, actions, at_most=True)
 
     def _instead(self, concurrency: int, at: int) -> tuple[str, float, float]:
