@@ -116,7 +116,8 @@ async def run_study(
 
 def _next(standing: Standing, space: SearchSpace, proposer: Proposer, place: str) -> Step | Stop | Wait:
     step = next_step(
-        standing.records, standing.interrupted, space, proposer, running=standing.running, place=place
+        standing.records, standing.interrupted, space, proposer,
+        running=standing.running, place=place, set_aside=standing.set_aside,
     )  # fmt: skip
     return replace(step, place=place) if isinstance(step, Step) else step
 
@@ -175,7 +176,7 @@ class _Launches:
         remember_baseline(self._canaries, self._folder, here)
         self._watcher.launching(step)
         # Others may have launches under way that no record tells of yet.
-        occasion = Occasion(max(len(records), step.trial), spent_s(records) / 3600, self._folder.root)
+        occasion = Occasion(max(standing.launch_index, step.trial), spent_s(records) / 3600, self._folder.root)
         lost = given_up(
             step, standing.lost.get(step.trial, 0), self._space, self._engine,
             launch_index=occasion.number, prompts_end=self._feed.position,

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from search_samples import SPACE, baseline, chain, record, space
+from search_samples import SPACE, baseline, chain, engine, record, space
 
 from spectune.errors import SpectuneError
 from spectune.search import Role, StudyFolder, TrialRecord, refuse_another
-from spectune.search.storage.migration import OUTSIDE, changes, migrate
+from spectune.search.planning.plan import next_step
+from spectune.search.proposing.proposals import Proposer
+from spectune.search.storage.book import LocalBook
+from spectune.search.storage.folder import OUTSIDE
+from spectune.search.storage.migration import changes, migrate
+from spectune.search.storage.steps import Step
 from spectune.space import SearchSpace
 
 
@@ -67,6 +74,34 @@ def test_launches_with_a_value_that_was_taken_away_are_set_aside(tmp_path: Path)
     assert told[1].startswith("launches 0002 lie outside of it now")
     assert [one.trial for one in folder.records()] == [0, 1, 3]  # the N of a chain is none that anybody chose
     assert (folder.root / OUTSIDE / "0002" / "result.json").exists()
+
+
+def test_launches_that_were_set_aside_keep_their_numbers_and_come_back(tmp_path: Path) -> None:
+    folder = begun(tmp_path, [*RECORDS, replace(record(4, chain(3)), launch_index=7)])
+    fewer = other(**{"search__speculative-draft-model-path": "org/strong", "search__speculative-num-steps": [1, 2, 4]})
+    migrate(folder, fewer)
+    standing = asyncio.run(LocalBook(folder, fewer).read())
+    assert {one.trial for one in standing.set_aside} == {2, 4}
+    step = next_step(
+        standing.records, standing.interrupted, fewer, Proposer(fewer, engine()), set_aside=standing.set_aside
+    )  # fmt: skip
+    assert isinstance(step, Step)
+    assert (step.trial, standing.launch_index) == (5, 8)
+    for name in ("0002", "0004"):
+        (folder.root / OUTSIDE / name).rename(folder.root / "trials" / name)
+    assert [one.trial for one in folder.records()] == [0, 1, 2, 3, 4]
+    (folder.root / "trials" / "0001").rename(folder.root / "0001")
+    again = asyncio.run(LocalBook(folder, space()).read())
+    step = next_step(again.records, again.interrupted, space(), Proposer(space(), engine()))
+    assert isinstance(step, Step)
+    assert (step.trial, again.launch_index) == (1, 8)  # a number of nobody is given again, its place in time is not
+
+
+def test_a_damaged_launch_that_was_set_aside_is_no_hindrance(tmp_path: Path) -> None:
+    folder = begun(tmp_path, RECORDS)
+    migrate(folder, other(**{"search__speculative-draft-model-path": "org/strong"}))
+    (folder.root / OUTSIDE / "0002" / "result.json").write_text("{")
+    assert folder.set_aside() == []
 
 
 def test_forbidden_launches_are_set_aside_too(tmp_path: Path) -> None:

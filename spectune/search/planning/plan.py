@@ -19,7 +19,7 @@ from spectune.search.planning.finalists import next_finalist, next_twin, search_
 from spectune.search.planning.situation import Situation
 from spectune.search.proposing.exclusions import excluded, learned
 from spectune.search.proposing.proposals import Proposer
-from spectune.search.storage.records import Status, TrialRecord
+from spectune.search.storage.records import Launch, Status, TrialRecord
 from spectune.search.storage.steps import Role, Step
 from spectune.space import Candidate, SearchSpace
 
@@ -65,6 +65,7 @@ def next_step(
     *,
     running: Sequence[Step] = (),
     place: str = "",
+    set_aside: Sequence[Launch] = (),
 ) -> Step | Stop | Wait:
     """Return the launch to make now, or why the study ends.
 
@@ -76,8 +77,9 @@ def next_step(
         running: Launches that other places are making now. They count as used budget; while there are any, a study
             does not end, but a place may have nothing to do.
         place: Which place asks; it makes no launch itself.
+        set_aside: Launches that the space has no place for now: they count for nothing, but keep their numbers.
     """
-    now = Situation(records, running, interrupted, place, space, proposer)
+    now = Situation(records, running, interrupted, place, space, proposer, set_aside)
     found = (
         _budget_over(now)
         or _first_here(now)

@@ -25,6 +25,7 @@ class Situation:
         place: Who asks.
         space: The search space with its budget.
         proposer: Where new candidates come from.
+        set_aside: Launches that the space has no place for now.
     """
 
     records: Sequence[TrialRecord]
@@ -33,6 +34,7 @@ class Situation:
     place: str
     space: SearchSpace
     proposer: Proposer
+    set_aside: Sequence[Launch] = ()
 
     @cached_property
     def line(self) -> Timeline:
@@ -63,8 +65,11 @@ class Situation:
         return any(step.candidate == candidate and step.place == self.place for step in self.running)
 
     def step(self, role: Role, candidate: Candidate, why: str, look: int = 1) -> Step:
-        """Return a launch in this place, with the lowest number that no other has: a gap is filled."""
-        taken = {one.trial for one in (*self.launches, *self.interrupted)}
+        """Return a launch in this place, with the lowest number that no other has: a gap is filled.
+
+        Launches that were set aside keep theirs, since they may come back.
+        """
+        taken = {one.trial for one in (*self.launches, *self.interrupted, *self.set_aside)}
         number = next(number for number in itertools.count() if number not in taken)
         return Step(number, role, candidate, why, self.place, look)
 

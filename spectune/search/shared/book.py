@@ -89,7 +89,7 @@ class SharedBook:
                 await self._line.call(partial(end, entry.number))
                 entries = await self._line.call(self._trials.entries)
         self._follow(entries)
-        now = standing(entries, self._place)
+        now = replace(standing(entries, self._place), set_aside=self._mirror.set_aside)
         self._known = {record.trial for record in now.records}
         return now
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from spectune.errors import SpectuneError
 from spectune.search.launch.canary import FILE as CANARY_FILE
 from spectune.search.shared.entries import Entry
 from spectune.search.storage.folder import ENVIRONMENT, StudyFolder
-from spectune.search.storage.records import TrialRecord
+from spectune.search.storage.records import Launch, TrialRecord
 
 SECOND = "trials-second"
 """Folder of launches that another worker had finished first; they do not count."""
@@ -31,6 +31,8 @@ class Mirror:
         """
         self._folder = folder
         self._kept = {record.trial: record for record in folder.records()}
+        self.set_aside: Sequence[Launch] = tuple(folder.set_aside())
+        """Launches that the space has no place for, made before the study was shared."""
 
     @property
     def kept(self) -> Mapping[int, TrialRecord]:

@@ -11,7 +11,7 @@ from typing import Protocol
 from spectune.errors import SpectuneError
 from spectune.search.storage.folder import StudyFolder
 from spectune.search.storage.ledger import Ledger
-from spectune.search.storage.records import TrialRecord
+from spectune.search.storage.records import Launch, TrialRecord
 from spectune.search.storage.steps import Step
 from spectune.space import SearchSpace
 
@@ -25,12 +25,20 @@ class Standing:
         running: Launches that others have under way.
         interrupted: Launches that were begun, never finished, and that nobody has under way.
         lost: How many workers were lost over each of these, by its number; none where whoever began it gave it back.
+        set_aside: Launches that the space has no place for now; they may come back, under their numbers.
     """
 
     records: Sequence[TrialRecord]
     running: Sequence[Step] = ()
     interrupted: Sequence[Step] = ()
     lost: Mapping[int, int] = field(default_factory=dict)
+    set_aside: Sequence[Launch] = ()
+
+    @property
+    def launch_index(self) -> int:
+        """What the next launch is in the order of all that were made, those that were set aside among them."""
+        made = (one.launch_index for one in (*self.records, *self.set_aside) if isinstance(one, TrialRecord))
+        return max(made, default=-1) + 1
 
 
 class Book(Protocol):
@@ -85,6 +93,7 @@ class LocalBook:
         """
         self._folder, self._space, self._identity = folder, space, folder.identity()
         self._records, self._interrupted = folder.records(), folder.interrupted()
+        self._set_aside = tuple(folder.set_aside())
         self._ledger: Ledger | None = None
 
     @property
@@ -103,7 +112,7 @@ class LocalBook:
     async def read(self) -> Standing:
         """Return where the study stands; nobody else has anything under way."""
         await asyncio.sleep(0)  # in virtual time nothing else would ever let a signal through
-        return Standing(tuple(self._records), (), tuple(self._interrupted))
+        return Standing(tuple(self._records), (), tuple(self._interrupted), set_aside=self._set_aside)
 
     async def news(self, since: Standing) -> Standing:
         """Never called: a plan waits for others only, and there are none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Mapping
@@ -14,13 +15,15 @@ from filelock import FileLock, Timeout
 from spectune import files
 from spectune.errors import SpectuneError
 from spectune.search.storage.launch_files import BEGUN, RESULT, launch_files
-from spectune.search.storage.records import TrialRecord
+from spectune.search.storage.records import Launch, TrialRecord
 from spectune.search.storage.steps import DamagedRecord, Role, Step
 from spectune.search.storage.studies import LOCK, STUDIES, all_studies, check_name
 from spectune.space import SearchSpace, load_space
 
 REMEDY = "move its trial folder away and the same search command measures that launch again"
 TRIALS = "trials"
+OUTSIDE = "trials-outside"
+"""Folder of launches that a changed space has no place for; moved back, they count again."""
 ENVIRONMENT = "environment.json"
 
 
@@ -249,3 +252,12 @@ class StudyFolder:
             except SpectuneError:
                 continue  # nothing was measured yet: the plan decides anew what to launch under this number
         return steps
+
+    def set_aside(self) -> list[Launch]:
+        """Return the launches that a changed space has no place for, as far as they can be read."""
+        found: list[Launch] = []
+        for name, read in ((BEGUN, Step.from_json), (RESULT, TrialRecord.from_json)):
+            for path in launch_files(self.root / OUTSIDE, name):
+                with contextlib.suppress(SpectuneError):
+                    found.append(read(files.read_json(path), str(path)))
+        return found

@@ -14,11 +14,9 @@ from typing import Any
 from spectune import files
 from spectune.errors import SpectuneError
 from spectune.search.storage.flattened import leaves
-from spectune.search.storage.folder import StudyFolder
+from spectune.search.storage.folder import OUTSIDE, StudyFolder
 from spectune.space import NUM_DRAFT_TOKENS, Candidate, IntegerRange, Parameter, SearchSpace
 
-OUTSIDE = "trials-outside"
-"""Folder of launches that a changed space has no place for; moved back, they count again."""
 _WHY = {"engine.parallel": "a launch is as fast as its neighbours let it be"}
 """Keys of which it is not plain that launches before and after a change do not compare."""
 _HARMLESS = ("schema", "name", "forbid", "targets", "budget", "engine.startup_timeout")

@@ -52,7 +52,7 @@ class TrialRecord:
 
     Attributes:
         trial: Its number in the study, from 0.
-        launch_index: How many launches the study had made before it.
+        launch_index: How many launches the study had begun before it, those that do not count any more among them.
         why: Why it was made, in words.
         started_at: ISO 8601 time in UTC.
         prompts_end: Prompts the study had used when it ended; the next launch goes on from there.
