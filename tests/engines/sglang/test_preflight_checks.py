@@ -63,12 +63,20 @@ def itself(folder: Path) -> dict[str, Any]:
     return {"target": target, "draft": target, "algorithm": "STANDALONE"}
 
 
+def named_only(folder: Path, drafter: str) -> dict[str, Any]:
+    """Name a drafter that is not on this machine."""
+    target = made.write(folder / "target", made.TARGET, made.whole_tensors())
+    return {"target": target, "draft": Path(drafter), "algorithm": "EAGLE"}
+
+
 def eagle_config(ids: Any) -> dict[str, Any]:
     return {"eagle_config": {"eagle_aux_hidden_state_layer_ids": ids}}
 
 
 case("eagle3-drafter-under-eagle")(lambda f: launch(f, "EAGLE", kind="EAGLE3"))
 case("eagle3-drafter-under-eagle")(lambda f: launch(f, "nextn", kind="EAGLE3"))
+case("eagle3-name-under-eagle")(lambda f: named_only(f, "SGLang-EAGLE3-Llama"))
+case("eagle3-name-under-eagle")(lambda f: named_only(f, "llama_eagle_3"))
 case("eagle-drafter-under-eagle3")(lambda f: launch(f, "EAGLE3", kind="EAGLE"))
 case("mtp-under-eagle3")(lambda f: {
     "target": made.write(f, made.MTP, made.whole_tensors(5)), "draft": f, "algorithm": "EAGLE3"})  # fmt: skip
@@ -212,6 +220,11 @@ def test_a_check_fires_alone(tmp_path: Path, name: str, number: int) -> None:
     assert found[0].severity == check.severity
     assert found[0].message
     assert found[0].advice or check.severity == "info"
+
+
+@pytest.mark.parametrize(("drafter", "algorithm"), [("org/llama-eagle", "EAGLE"), ("org/llama-eagle3", "EAGLE3")])
+def test_a_name_alone_speaks_against_nothing_else(tmp_path: Path, drafter: str, algorithm: str) -> None:
+    assert judged(**{**named_only(tmp_path, drafter), "algorithm": algorithm}) == []
 
 
 @pytest.mark.parametrize("algorithm", KINDS)

@@ -10,7 +10,7 @@ from pathlib import Path
 from spectune.engines.sglang.model_folder import ModelReader
 from spectune.engines.sglang.preflight import Checkpoint, preflight
 from spectune.engines.sglang.preflight.algorithm import OWN_COPY
-from spectune.engines.sglang.preflight.architectures import Kind, kind_as_drafter
+from spectune.engines.sglang.preflight.architectures import Kind, kind_as_drafter, kind_by_name
 from spectune.engines.sglang.preflight.context import TOO_SHORT
 from spectune.engines.sglang.rules.judging import Finding
 from spectune.engines.sglang.rules.names import CONTEXT, DRAFT_MODEL
@@ -75,13 +75,13 @@ def offer(
     """
     draft, _ = read_checkpoint(name, DRAFT_MODEL)
     if draft.architecture is None:
-        guess = "EAGLE3" if "eagle3" in name.lower().replace("-", "").replace("_", "") else None
+        guess = kind_by_name(name)
         if guess is None:
             raise SpectuneError(
                 f"--drafter {printable(name, 200)}: its config.json is not on this machine, so what drives it cannot "
                 "be told; give its folder"
             )
-        return OfferedDrafter(place_of(name), draft, guess, seen=False)
+        return OfferedDrafter(place_of(name), draft, DRAFTS_WITH[guess], seen=False)
     kind = kind_as_drafter(draft.architecture, version)
     if kind is None:
         raise SpectuneError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from spectune.engines.sglang.preflight.architectures import kind_by_name
 from spectune.engines.sglang.preflight.check import Check
 from spectune.engines.sglang.preflight.origin import DRAFT_QUANTIZATION
 from spectune.engines.sglang.preflight.pair import FUSION, HEADS, Pair
@@ -26,6 +27,18 @@ def _eagle3_under_eagle(pair: Pair) -> str | None:
     return (
         f"{_draft(pair)} is an EAGLE-3 drafter: under EAGLE it starts without an error, its fusion layer is skipped "
         "and next to nothing is accepted (accept length 1.0)"
+    )
+
+
+def _eagle3_by_name(pair: Pair) -> str | None:
+    """Guess from the name of a drafter of which nothing is known."""
+    if pair.algorithm != "EAGLE" or pair.own or pair.draft.architecture is not None:
+        return None
+    if kind_by_name(pair.draft.name) != "eagle3":
+        return None
+    return (
+        f"{pair.draft.name} is an EAGLE-3 drafter by its name, which is all that is known of it here: such a drafter "
+        "starts under EAGLE without an error, and next to nothing is accepted (accept length 1.0)"
     )
 
 
@@ -135,6 +148,8 @@ def _asking_nothing(pair: Pair) -> str:
 ALGORITHM_CHECKS = (
     Check("eagle3-drafter-under-eagle", "fatal", _eagle3_under_eagle, "models/llama_eagle3.py:238", LAUNCHED,
           advice="--speculative-algorithm EAGLE3"),
+    Check("eagle3-name-under-eagle", "warning", _eagle3_by_name, "models/llama_eagle3.py:238", LAUNCHED,
+          advice="--speculative-algorithm EAGLE3, unless its config.json says otherwise"),
     Check("eagle-drafter-under-eagle3", "fatal", _eagle_under_eagle3, "eagle_worker_v2.py:366", LAUNCHED,
           advice="--speculative-algorithm EAGLE"),
     Check("mtp-under-eagle3", "fatal", _mtp_under_eagle3, "configs/model_config.py:1032, eagle_worker_v2.py:366", READ,

@@ -67,6 +67,11 @@ def kind_as_drafter(name: str | None, version: str) -> Kind | None:
     return "mtp" if known(found.bundled, version) is not None else "whole"
 
 
+def kind_by_name(name: str) -> Kind | None:
+    """Guess what a drafter is that is not on this machine; None where its name does not say."""
+    return "eagle3" if "eagle3" in name.lower().replace("-", "").replace("_", "") else None
+
+
 def reached(first: str, version: str) -> bool:
     """Whether a version has what came with `first`; nothing came with an empty one."""
     return bool(first) and not older_than(version, first)
