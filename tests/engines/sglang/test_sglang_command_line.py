@@ -331,6 +331,23 @@ def test_a_config_file(tmp_path: Path) -> None:
     assert only(read_launch("sglang serve m --config d.yaml", cwd=tmp_path), "unknown-value").severity == "warning"
 
 
+def test_a_text_that_is_a_config_file(tmp_path: Path) -> None:
+    text = "# start: sglang serve --config c.yaml\nmodel-path: m\ntp-size: 4\ncuda-graph-bs-decode: [1]\n"
+    line = read_launch(text)
+    assert line.arguments == {"model-path": "m", "tp-size": 4, "cuda-graph-bs-decode": [1]}
+    assert not line.findings
+    (tmp_path / "c.yaml").write_text(text)
+    assert read_launch("sglang serve --config c.yaml", cwd=tmp_path) == line
+    assert only(read_launch("tp-size: 8"), "missing-model")
+    assert "Unsupported config option 'dllm_fdfo'" in only(read_launch("dllm-fdfo: true"), "config-file").message
+
+
+@pytest.mark.parametrize("text", ["name: x\nworkload: {}", "tp-size: [", "model-path: m\n" * 10_000])
+def test_a_text_that_is_none(text: str) -> None:
+    with pytest.raises(SpectuneError, match="is no launch of SGLang"):
+        read_launch(text)
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [

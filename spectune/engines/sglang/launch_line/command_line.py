@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from spectune.engines.sglang.launch_line.argument_parser import ArgumentParser
-from spectune.engines.sglang.launch_line.launch_config import ConfigElsewhere, ConfigRefused, merge, without_config
+from spectune.engines.sglang.launch_line.launch_config import (
+    ConfigElsewhere,
+    ConfigRefused,
+    config_in_text,
+    config_words,
+    merge,
+    without_config,
+)
 from spectune.engines.sglang.launch_line.launch_environment import Launch
 from spectune.engines.sglang.launch_line.launch_lists import words_in_list
 from spectune.engines.sglang.launch_line.launch_words import find_in_text, find_in_words
@@ -87,7 +94,7 @@ def read_launch(
     """Read a command as text of a shell, or as the words a shell has made of it.
 
     Args:
-        command: One text, or words; a single word with blanks in it is a text.
+        command: One text, or words; a single word with blanks in it is a text. A text may be a file for `--config`.
         cwd: The folder that relative paths start from.
         version: The SGLang to judge it by; None for that of the image or the package in the command, or the shipped.
 
@@ -99,16 +106,21 @@ def read_launch(
     length = len(command) if isinstance(command, str) else sum(map(len, command))
     if length > LONGEST:
         raise SpectuneError(f"a command of {length} characters is longer than any launch, at most {LONGEST}")
-    launch = _find(command)
+    parser = _shipped_parser()
+    entries = config_in_text(command, parser) if isinstance(command, str) else None
+    launch = _find(command) if entries is None else Launch(())
     if len(launch.words) > MOST_WORDS:
         raise SpectuneError(f"a command of {len(launch.words)} words is longer than any launch, at most {MOST_WORDS}")
     words = _model_first(launch)
     text = command if isinstance(command, str) else " ".join(command)
     version = version or named_version(text) or SHIPPED_VERSION
     launch.findings.extend(other_version(text, version))
-    reading = Reading(_shipped_parser(), version, notes=list(launch.findings))
+    reading = Reading(parser, version, notes=list(launch.findings))
     try:
-        added, own = merge(words, reading.parser, cwd or Path.cwd())
+        if entries is None:
+            added, own = merge(words, parser, cwd or Path.cwd())
+        else:
+            added, own = config_words(entries, parser), []
     except ConfigRefused as refused:
         reading.troubles.append((0, Finding("config-file", "fatal", printable(str(refused)), "mend the file")))
         added, own = [], without_config(words)

@@ -1,9 +1,10 @@
-"""`--config FILE.yaml`: the words SGLang puts before the command line's own, or the sentence it dies with."""
+"""What stands in a file for `--config`: the words SGLang puts before the command line's own, or why it dies of it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from spectune.engines.sglang.launch_line.shell_words import Word
 _FLAG = "--config"
 _NO_PLAIN_ACTION = {"lora-paths", "disable-cuda-graph", "enable-dp-attention"}
 _LARGEST = 4 * 2**20  # bytes
+_LARGEST_TEXT = 2**16  # characters; YAML takes seconds for more, and whoever pastes options has fewer
+_ENTRY = re.compile(r"[A-Za-z][\w-]*[ \t]*:([ \t]|$)")
 
 
 class ConfigRefused(Exception):
@@ -46,9 +49,29 @@ def merge(words: Sequence[Word], parser: ArgumentParser, cwd: Path) -> tuple[lis
     path = Path(named.text)
     if path.suffix.lower() not in (".yaml", ".yml"):
         raise ConfigRefused(f"Config file must be YAML format, got: {path.suffix}")
-    given = _load(path, cwd)
-    added = [word for key, value in given.items() for word in _words(str(key), value, parser)]
-    return [Word(word) for word in added], [*words[:place], *words[place + 2 :]]
+    return config_words(_load(path, cwd), parser), [*words[:place], *words[place + 2 :]]
+
+
+def config_words(given: Mapping[Any, Any], parser: ArgumentParser) -> list[Word]:
+    """Return the words that a file's entries become.
+
+    Raises:
+        ConfigRefused: For what SGLang itself refuses.
+    """
+    return [Word(word) for key, value in given.items() for word in _words(str(key), value, parser)]
+
+
+def config_in_text(text: str, parser: ArgumentParser) -> Mapping[Any, Any] | None:
+    """Return the entries of a text that is such a file itself; None where it is none, or has no option of SGLang's."""
+    lines = (line for line in text.splitlines() if line.strip() and not line.startswith(("#", "---")))
+    if len(text) > _LARGEST_TEXT or _ENTRY.match(next(lines, "")) is None:
+        return None
+    try:
+        given = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return None
+    named = isinstance(given, dict) and any(_option_name(key) in parser.options.by_name for key in given)
+    return given if named else None
 
 
 def without_config(words: Sequence[Word]) -> list[Word]:
@@ -84,7 +107,7 @@ def _load(named: Path, cwd: Path) -> dict[Any, Any]:
 
 
 def _words(key: str, value: Any, parser: ArgumentParser) -> list[str]:
-    option = parser.options.by_name.get(key.replace("_", "-"))
+    option = parser.options.by_name.get(_option_name(key))
     switch = option is not None and option.nargs == 0
     if option is not None and _unsupported(option.name, parser):
         raise ConfigRefused(f"Unsupported config option '{key.replace('-', '_')}'")
@@ -98,6 +121,10 @@ def _words(key: str, value: Any, parser: ArgumentParser) -> list[str]:
     if isinstance(value, dict):
         return [flag, json.dumps(value, default=str)]
     return [flag, str(value)]
+
+
+def _option_name(key: Any) -> str:
+    return str(key).replace("_", "-")
 
 
 def _unsupported(name: str, parser: ArgumentParser) -> bool:

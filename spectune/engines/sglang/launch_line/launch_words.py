@@ -84,7 +84,7 @@ def no_launch(text: str) -> SpectuneError:
     """Say that `text` is no launch of SGLang."""
     return SpectuneError(
         f"{printable(text.strip(), 60)!r} is no launch of SGLang: give `python -m sglang.launch_server …`, "
-        "`sglang serve …` or its arguments alone, after --"
+        "`sglang serve …` or its arguments alone, after --, or pipe in a script or a file for --config"
     )
 
 
