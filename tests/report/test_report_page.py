@@ -18,6 +18,7 @@ from spectune.machine import CoresUsed, Difference, Others
 from spectune.report import write_report
 from spectune.report.material import Material
 from spectune.report.sections.break_even import break_even
+from spectune.report.sections.trade_off import highlighted, trade_off
 from spectune.search.storage.records import Seconds, Status, TrialRecord
 from spectune.search.storage.steps import Role
 from spectune.search.storage.worker_variables import Reached
@@ -300,6 +301,24 @@ def test_a_point_for_every_candidate_and_level_with_its_intervals(page):
     for row in rows:
         level, speed = row["level"], "{:.0f} tok/s ({:.0f} to {:.0f})".format(*row["decode_speed"])
         assert any(tip.startswith(f"EAGLE3 weak 3,1,4 at {level}\ndecode speed {speed}") for tip in tips)
+
+
+def test_what_nothing_beats_is_shown_as_such_however_many_there_are():
+    front = [record(n, candidate(n), (700.0 - 20.0 * n, 300.0 + 10.0 * n), 2.0) for n in range(1, 8)]
+    beaten = record(8, candidate(3, "runtime:drafter-weak"), (376.0, 190.0), 2.0)
+    records = [record(0, candidate(0), (442.0, 261.0)), *front, beaten]
+    material = Material.of(summary(records), records, {}, space())
+    colours = highlighted(material)
+    ends = {record.candidate.candidate_id for record in (front[0], front[-1])}
+    assert len(material.pareto) == 7 > len(colours) - 1
+    assert ends < colours.keys()
+    (plot, _) = trade_off(material).content
+    for dot in plot.dots:
+        optimal = any(dot.tip.startswith(material.labels[one]) for one in material.pareto)
+        assert dot.filled == optimal, dot
+        assert (dot.shape == "point") == ("weak" in dot.tip), dot
+    last = [(key.text, key.shape, key.filled) for key in plot.keys[-2:]]
+    assert last == [("others that are Pareto-optimal", "circle", True), ("other candidates", "point", False)]
 
 
 def test_one_objective_needs_no_plot_of_two(tmp_path):

@@ -30,11 +30,17 @@ def trade_off(material: Material) -> Section | None:
 def highlighted(material: Material) -> dict[str, str]:
     """Return the candidates a reader should tell apart, by id, with their colours.
 
-    The recommended one, the fastest baseline and the best speculation come first, then others that nothing beats.
+    The recommended one, the fastest baseline and the best speculation come first, then others that nothing beats: the
+    best by each objective alone, and those in between.
     """
     best = material.baseline_at(material.space.objectives[0].level)
     wanted = [material.recommended, best and best["candidate_id"], material.focus]
-    wanted += [row["candidate_id"] for row in material.rows if row["candidate_id"] in material.pareto]
+    optimal = [row for row in material.rows if row["candidate_id"] in material.pareto]
+    for objective in material.space.objectives:
+        there = [row for row in optimal if row["level"] == objective.level and row.get(objective.metric)]
+        there.sort(key=lambda row: float(row[objective.metric][0]), reverse=objective.direction == "maximize")
+        wanted += [row["candidate_id"] for row in there[:1]]
+    wanted += [row["candidate_id"] for row in optimal]
     measured = {row["candidate_id"] for row in material.rows}
     chosen = [candidate for candidate in dict.fromkeys(wanted) if candidate in measured][:HIGHLIGHTED]
     speculating = [candidate for candidate in chosen if candidate not in material.baselines]
@@ -76,8 +82,11 @@ def _levels(material: Material) -> Plot:
         Key(name_of(material, candidate), tone, shape_of(material, candidate), candidate in material.pareto)
         for candidate, tone in colours.items()
     ]
-    if len(rows) > sum(row["candidate_id"] in colours for row in rows):
-        keys.append(Key("other candidates", "muted", "point"))
+    others = {row["candidate_id"] for row in rows} - colours.keys()
+    if others & material.pareto:
+        keys.append(Key("others that are Pareto-optimal", "muted"))
+    if others - material.pareto:
+        keys.append(Key("other candidates", "muted", "point", filled=False))
     return Plot(
         "trade-off", "Every candidate at every level",
         "Further right, one user reads faster; further up, the server delivers more. A point per candidate and load "
@@ -94,8 +103,8 @@ def _place(row: Row, x: Scale, y: Scale) -> tuple[float, float]:
 
 def _level_dot(material: Material, row: Row, x: Scale, y: Scale, tone: str) -> Dot:
     dot = _dot(material, row, x, row["decode_speed"], y, row["output_throughput"], tone)
-    unnamed = tone == "muted" and dot.shape == "circle"
-    return replace(dot, shape="point", filled=True) if unnamed else dot
+    of_no_note = tone == "muted" and not dot.filled and dot.shape == "circle"
+    return replace(dot, shape="point") if of_no_note else dot
 
 
 def _dot(material: Material, row: Row, x: Scale, across: Triple, y: Scale, up: Triple, tone: str) -> Dot:
