@@ -96,10 +96,12 @@ class EngineSoftware:
     Attributes:
         packages: Versions by package.
         sitecustomize: A `sitecustomize.py` that its interpreter runs at every start.
+        simulated_machine: The machine that it stands for, in words; None where it runs on this one.
     """
 
     packages: Mapping[str, str] = field(default_factory=dict)
     sitecustomize: str | None = None
+    simulated_machine: str | None = None
 
 
 class Renderer(Protocol):

@@ -5,7 +5,7 @@ from spectune.machine.differences import Difference, differences, throttling
 from spectune.machine.disks import Disk, read_disks
 from spectune.machine.driver import count_gpus
 from spectune.machine.finding import Finding, in_order
-from spectune.machine.fingerprint import Fingerprint, take_fingerprint
+from spectune.machine.fingerprint import SIMULATED_MACHINE, Fingerprint, take_fingerprint
 from spectune.machine.gpu_findings import WAITS, gpu_findings
 from spectune.machine.gpus import Gpu, GpuProcess, Gpus, holders, memory_not_back, visible
 from spectune.machine.host_findings import cores_in_use, host_findings
@@ -18,6 +18,7 @@ from spectune.machine.watch import MachineWatch
 
 __all__ = [
     "LOOK_S",
+    "SIMULATED_MACHINE",
     "WAITS",
     "CoreMeter",
     "CoresUsed",

@@ -14,6 +14,8 @@ from spectune.machine.nvml import read_gpus
 from spectune.machine.software import Software, read_software
 
 SCHEMA = 2  # 1 was a flat list of a few facts
+SIMULATED_MACHINE = "simulated_machine"
+"""Key of an `environment.json`: the machine that launches were simulated on, in words. All else is of this one."""
 
 
 @dataclass(frozen=True)

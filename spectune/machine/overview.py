@@ -10,12 +10,13 @@ from spectune.machine.gpus import IDLE
 from spectune.typed_json import mapping_of, objects_of
 
 
-def overview(environment: Mapping[str, Any]) -> list[tuple[str, str]]:
+def overview(environment: Mapping[str, Any], *, gpus: bool = True) -> list[tuple[str, str]]:
     """Return label and text of each line.
 
     Args:
         environment: `Fingerprint.to_json()`, or the content of an `environment.json` of any schema; what is not in
             it is left out.
+        gpus: Whether its GPUs are of interest.
     """
     if environment.get("schema") != SCHEMA:
         return [
@@ -23,7 +24,7 @@ def overview(environment: Mapping[str, Any]) -> list[tuple[str, str]]:
             for name, value in environment.items()
             if name not in {"schema", "boot_id"}
         ]
-    parts = (_software, _gpus, _host)
+    parts = (_software, _gpus, _host) if gpus else (_software, _host)
     return [(label, text) for part in parts for label, text in part(environment) if text]
 
 

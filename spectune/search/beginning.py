@@ -7,7 +7,7 @@ from typing import Any
 
 from spectune.engines.protocol import Engine
 from spectune.errors import SpectuneError
-from spectune.machine import take_fingerprint
+from spectune.machine import SIMULATED_MACHINE, take_fingerprint
 from spectune.search.launch.traffic import open_prompts
 from spectune.search.proposing.warm_start import WARM_START, WarmStart, lend
 from spectune.search.storage.folder import StudyFolder
@@ -71,6 +71,8 @@ def open_study(
 def environment_of(engine: Engine) -> dict[str, Any]:
     """Return what a study keeps of the machine that makes its launches."""
     software = engine.software()
-    return take_fingerprint(
+    fingerprint = take_fingerprint(
         engine.title, packages=software.packages, engine_sitecustomize=software.sitecustomize
     ).to_json()
+    simulated = software.simulated_machine
+    return fingerprint if simulated is None else {**fingerprint, SIMULATED_MACHINE: simulated}

@@ -49,7 +49,11 @@ def test_everything_a_simulated_study_leaves_says_so(finished: Path) -> None:
         assert "SIMULATED" in text
         assert "measured" not in text.split("set -euo")[0].replace("not measured", "")
     assert "SIMULATED" in (finished / "reports/sim.html").read_text()
-    assert "simulated" in (study / "environment.json").read_text()
+    machine = json.loads((study / "environment.json").read_text())["simulated_machine"]
+    assert machine.startswith("the profile quick, ")
+    page = (finished / "reports/sim.html").read_text()
+    assert f"<p>Simulated: {machine}. Nothing was measured on it.</p>\n<h3>Where spectune ran</h3>" in page
+    assert "<dt>GPUs</dt>" not in page
     for trial in (study / "trials").iterdir():
         assert "SIMULATED" in (trial / "server.log").read_text()
         assert "# simulated SGLang" in (trial / "launch.sh").read_text()

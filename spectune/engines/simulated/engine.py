@@ -84,8 +84,10 @@ class SimulatedEngine(SGLangEngine):
         return [Problem(f"{asked}, but the profile {self.profile.name} has {there}; lower it, or take another profile")]
 
     def software(self) -> EngineSoftware:
-        """Return nothing: the profile stands for the software too."""
-        return EngineSoftware()
+        """Return the machine: its profile stands for the software too."""
+        gpu = self.profile.file.gpu
+        gpus = f"{count(gpu.count, 'GPU')} of {gpu.memory_gb:g} GB{' each' * (gpu.count > 1)}"
+        return EngineSoftware(simulated_machine=f"the profile {self.profile.name}, {gpus}")
 
     def missing_model(self, reference: Any) -> None:
         """Return nothing: a profile stands for models that nobody has to have."""

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from spectune.blotting import blotted_yaml
-from spectune.machine import overview
+from spectune.machine import SIMULATED_MACHINE, overview
 from spectune.report.material import Material
 from spectune.report.plots import Axis, Dot, Key, Plot, Scale, Segment, Shape
 from spectune.report.sections.section import Section
@@ -25,20 +25,26 @@ class Machine:
     Attributes:
         words: Noise, drift and jumps, in sentences.
         plot: Repeated launches on the study's clock; None where nothing was launched twice.
-        fingerprint: (name, value).
+        simulated: What stands for the machine; empty where it was measured on one.
+        fingerprint: (name, value) of the machine that it was measured on, or that spectune simulated on.
         space: The search space as the user gave it.
     """
 
     words: tuple[str, ...]
     plot: Plot | None
+    simulated: str
     fingerprint: tuple[tuple[str, str], ...]
     space: str
 
 
 def machine(material: Material) -> Section:
     """Return the machine and how steady it was."""
+    simulated = ""
+    if material.told["simulated"]:  # studies of an older spectune name the engine alone, which names the profile
+        simulated = str(material.environment.get(SIMULATED_MACHINE) or material.told["engine"])
+    facts = overview(material.environment, gpus=not simulated)
     content = Machine(
-        tuple(material.told["steadiness"]), _repeats(material), tuple(overview(material.environment)),
+        tuple(material.told["steadiness"]), _repeats(material), simulated, tuple(facts),
         material.shown(blotted_yaml(material.space.text)),
     )  # fmt: skip
     return Section("machine", "Where it was measured", content)
