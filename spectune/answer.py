@@ -32,6 +32,7 @@ from spectune.search import (
 )
 from spectune.search.answer.picks import Need
 from spectune.search.answer.sentence import UNCONFIRMED
+from spectune.search.storage.records import Status
 from spectune.space import SearchSpace
 
 REPORTS = Path("reports")
@@ -188,7 +189,12 @@ def _tables(
         return {}
     speculative = [record.candidate for record in chosen if record.candidate.speculative]
     if not speculative:
-        why = "none of the launches speculates; name one that does with --pick TRIAL"
+        who = (
+            f"launch {chosen[0].trial} does not speculate" if len(chosen) == 1 else "none of these launches speculates"
+        )
+        others = [record.trial for record in records if record.status is Status.OK and record.candidate.speculative]
+        way_out = f"name one that does with --pick TRIAL ({', '.join(map(str, others))})"
+        why = f"{who}; {way_out if others else 'no launch of this study that ran as asked does'}"
         return {chosen[0].candidate.candidate_id: SpectuneError(why)}
     evidence, tables = weigh(records, space), dict[str, Any]()
     for candidate in speculative:

@@ -112,7 +112,7 @@ def test_what_cannot_be_written_keeps_nothing_else_from_it(copied: Path) -> None
     done = spectune("export", "sim", "--pick", "0", "--format", "adaptive,sh", cwd=copied)
     assert done.returncode == 2
     assert done.stdout.split() == ["studies/sim/export/launch-trial-0.sh"]
-    assert "not written: adaptive: none of the launches speculates" in done.stderr
+    assert "not written: adaptive: launch 0 does not speculate; name one that does with --pick TRIAL (" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,10 @@ def test_what_cannot_be_written_keeps_nothing_else_from_it(copied: Path) -> None
         (["--pick", "99"], "there is no launch 99"),
         (["--pick", "fast"], "latency, throughput, balanced or the number of a launch, but got 'fast'"),
         (["--format", "sh,pdf"], "--format takes sh, yaml, compose, adaptive, separated by commas, but got 'pdf'"),
-        (["--pick", "0", "--format", "adaptive"], "none of the launches speculates"),
+        (
+            ["--pick", "0", "--format", "adaptive"],
+            "launch 0 does not speculate; name one that does with --pick TRIAL (",
+        ),
     ],
 )
 def test_an_export_that_cannot_be_is_refused(words: list[str], said: str, studied: Path) -> None:
