@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock
+from search_samples import baseline, record
 from shared_samples import STUDY, Member, described, engine, space, step, url
 
 from spectune.errors import SpectuneError
@@ -20,6 +21,7 @@ from spectune.search.shared.meeting import Meeting
 from spectune.search.shared.storage import Address, open_storage
 from spectune.search.shared.trials import SharedTrials
 from spectune.search.shared.worker import Worker
+from spectune.search.storage.ledger import Ledger
 
 SECRET = "pa55{0}w%40rd"
 
@@ -118,6 +120,12 @@ def test_a_study_of_another_program_is_left_alone(tmp_path: Path) -> None:
     )
     with pytest.raises(SpectuneError, match="not a study of spectune; choose another name"):
         Meeting.at(url(tmp_path / "shared.db"), "theirs").described()
+
+
+def test_the_database_of_a_study_that_runs_alone_is_not_shared(tmp_path: Path) -> None:
+    Ledger(tmp_path / "study.db", "small", space(), [record(0, baseline())])
+    with pytest.raises(SpectuneError, match=r"runs alone; to share it.*SPACE --study small --storage URL"):
+        Meeting.at(url(tmp_path / "study.db"), "small", begins=False).require()
 
 
 def test_of_two_that_begin_a_study_the_first_decides(tmp_path: Path) -> None:

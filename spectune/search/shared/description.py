@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from spectune import __version__
 from spectune.errors import SpectuneError
 from spectune.search.shared.storage import Address
-from spectune.search.storage.values import directions
+from spectune.search.storage.values import CANDIDATE, directions
 from spectune.space import SearchSpace
 from spectune.typed_json import require_types
 
@@ -126,6 +126,11 @@ def _find(storage: RDBStorage, address: Address, name: str) -> Description | Non
         attributes = storage.get_study_user_attrs(study)
         if ATTRIBUTE in attributes:
             return Description.from_json(attributes[ATTRIBUTE], source)
+        if any(CANDIDATE in trial.user_attrs for trial in storage.get_all_trials(study, deepcopy=False)):
+            raise SpectuneError(
+                f"{source} belongs to a search that runs alone; to share it, with the launches it has: "
+                f"`spectune search SPACE --study {name} --storage URL`, the URL that of another database"
+            )
         if attributes or storage.get_n_trials(study):
             raise SpectuneError(f"{source} is not a study of spectune; choose another name with --study NAME")
         if time.monotonic() > until:

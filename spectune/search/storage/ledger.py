@@ -15,6 +15,7 @@ from spectune.search.storage.records import TrialRecord
 from spectune.search.storage.steps import Step
 from spectune.search.storage.storage_errors import blocked, reason
 from spectune.search.storage.values import (
+    CANDIDATE,
     attributes,
     directions,
     distribution,
@@ -105,7 +106,7 @@ class Ledger:
             trials = study.get_trials(deepcopy=False)
         except Exception:  # noqa: BLE001 (a damaged database raises whatever its driver likes)
             return None
-        told = [trial.user_attrs.get("candidate_id") for trial in trials if trial.state.is_finished()]
+        told = [trial.user_attrs.get(CANDIDATE) for trial in trials if trial.state.is_finished()]
         agrees = len(told) == len(trials) and told == [record.candidate.candidate_id for record in records]
         return study if agrees else None
 

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 LAUNCH = "launch"
 """Name of the constraint that says whether a launch gave measurements to learn from: −1 it did, 1 it did not."""
 
+CANDIDATE = "candidate_id"
+"""User attribute of every trial that spectune enters."""
+
 # Stands where no feasible launch has been seen yet, so that nothing looks better than it.
 NEVER_SEEN = {"maximize": 0.0, "minimize": 1e9}
 
@@ -170,4 +173,4 @@ def keeps_bounds(launches: Sequence[TrialRecord], space: SearchSpace) -> bool:
 
 def attributes(candidate: Candidate, role: str, space: SearchSpace) -> Mapping[str, str]:
     """Return what is written beside a trial for whoever looks at it in optuna-dashboard."""
-    return {"candidate_id": candidate.candidate_id, "label": space.label(candidate), "role": role}
+    return {CANDIDATE: candidate.candidate_id, "label": space.label(candidate), "role": role}
