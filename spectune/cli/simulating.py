@@ -11,12 +11,12 @@ from spectune.cli.exit_codes import ExitCode
 from spectune.cli.silence import SILENCE
 from spectune.cli.terminal import OUT, PROGRESS, print_json, print_line
 from spectune.counts import count
-from spectune.engines.simulated.command import RESOLVER_REFUSED, CommandRefused
+from spectune.engines.simulated.command import PARSER_REFUSED, RESOLVER_REFUSED, CommandRefused
 from spectune.engines.simulated.engine import DEFAULT_PROFILE
 from spectune.engines.simulated.launch import SimulatedLaunch
 from spectune.engines.simulated.prediction import Prediction, ended, predict, refused, why_failing, why_waiting
 from spectune.engines.simulated.profile import load_profile, shipped_profiles
-from spectune.engines.simulated.program import run_engine
+from spectune.engines.simulated.program import refuse, run_engine
 from spectune.engines.simulated.start import open_launch
 from spectune.engines.simulated.time_scale import time_scale_of
 from spectune.engines.simulated.under_load import UnderLoad
@@ -47,7 +47,7 @@ def print_prediction(
         command, launch, _ = open_launch(loaded, words, os.environ)
     except CommandRefused as wrong:
         if wrong.exit_code != RESOLVER_REFUSED:
-            raise SpectuneError(f"SGLang would refuse this command: {wrong}") from None
+            raise _refused(wrong) from None
         _show_refusal(ended(str(wrong), wrong.advice), as_json=as_json)
         return ExitCode.NO
     prediction = predict(launch, concurrency, context_tokens, prompt_class, output_tokens)
@@ -70,7 +70,16 @@ def run_simulation(profile: str | None, words: Sequence[str], *, port: int | Non
     """
     scale = time_scale_of(str(time_scale))
     SILENCE.end()  # the engine writes its log itself
-    return run_engine(load_profile(profile or DEFAULT_PROFILE), words, os.environ, time_scale=scale, port=port)
+    try:
+        return run_engine(load_profile(profile or DEFAULT_PROFILE), words, os.environ, time_scale=scale, port=port)
+    except CommandRefused as wrong:
+        if wrong.exit_code == PARSER_REFUSED:
+            raise _refused(wrong) from None
+        return refuse(wrong)
+
+
+def _refused(wrong: CommandRefused) -> SpectuneError:
+    return SpectuneError(f"SGLang would refuse this command: {wrong}")
 
 
 def list_profiles(*, as_json: bool) -> None:

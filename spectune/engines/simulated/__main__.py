@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 
+from spectune.engines.simulated.command import CommandRefused
 from spectune.engines.simulated.launch import PROFILE_VARIABLE
 from spectune.engines.simulated.profile import Profile, load_profile
-from spectune.engines.simulated.program import run_engine
+from spectune.engines.simulated.program import refuse, run_engine
 from spectune.engines.simulated.time_scale import TIME_SCALE_VARIABLE, time_scale_of
 from spectune.errors import SpectuneError
 
@@ -19,6 +20,8 @@ def main() -> int:
     try:
         scale = time_scale_of(os.environ.get(TIME_SCALE_VARIABLE, "1"))
         return run_engine(_profile(), sys.argv[1:], os.environ, time_scale=scale)
+    except CommandRefused as refused:
+        return refuse(refused)
     except SpectuneError as error:
         sys.stderr.write(f"simulated engine: {error}\n")
         return REFUSED

@@ -17,7 +17,7 @@ from spectune.engines.simulated.setup import Setup
 from spectune.errors import SpectuneError
 from spectune.space import DRAFTER
 
-RESOLVER_REFUSED = 1
+RESOLVER_REFUSED, PARSER_REFUSED = 1, 2
 LAUNCHER = ("python", "-m", "sglang.launch_server")
 
 
@@ -72,7 +72,7 @@ def read_command(words: Sequence[str], profile: Profile, env: Mapping[str, str],
     line = read_launch((*LAUNCHER, *words) if alone else words)
     if line.refused:
         first = next(finding for finding in line.findings if finding.severity == "fatal")
-        raise CommandRefused(first.message, 0 if first.rule == "help" else 2)
+        raise CommandRefused(first.message, 0 if first.rule == "help" else PARSER_REFUSED)
     env = {**env, **line.env}
     arguments = line.arguments
     target, draft = _models(arguments, env)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import uuid
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import orjson
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from spectune.engines.address import LOOPBACK
 from spectune.engines.simulated.acceptance import KNOWN_CLASSES
@@ -39,6 +41,7 @@ class EngineHttp:
     Attributes:
         ready: Whether it serves; before, and while it shuts down, `/ready` and `/health` answer 503.
         app: The application to run.
+        logger: What the server below it complains to.
     """
 
     def __init__(
@@ -54,6 +57,8 @@ class EngineHttp:
         self._classes = (*information.launch.profile.file.acceptance.by_class, *KNOWN_CLASSES)
         self.app = web.Application(client_max_size=LARGEST_BODY, middlewares=[self._logged])
         self.app.add_routes(self._routes())
+        self.logger = logging.Logger("http")  # noqa: LOG001 (its own: several engines may live in a process)
+        self.logger.addFilter(self._is_own)
 
     @property
     def open_requests(self) -> list[str]:
@@ -112,6 +117,13 @@ class EngineHttp:
         where = f"{peer[0]}:{peer[1]}" if peer else "-"
         self._log.access(where, request.method, request.path_qs, response.status, response.reason or "")
         return response
+
+    def _is_own(self, record: logging.LogRecord) -> bool:
+        """Say of what is no HTTP what SGLang's server says of it; a fault of the engine itself is told whole."""
+        others = record.exc_info is not None and isinstance(record.exc_info[1], HttpProcessingError)
+        if others:
+            self._log.launcher("WARNING:  Invalid HTTP request received.")
+        return not others
 
     async def _ready(self, _request: web.Request) -> web.Response:
         return web.Response(status=200 if self.ready else 503)

@@ -47,17 +47,15 @@ def run_engine(
         port: Instead of the one in the command.
 
     Raises:
+        CommandRefused: SGLang would end it before any worker is started.
         SpectuneError: There is no launch in `words`, or a variable of the study is wrong.
     """
-    try:
-        command, launch, fired = open_launch(profile, words, env)
-    except CommandRefused as refused:
-        return _refuse(refused)
+    command, launch, fired = open_launch(profile, words, env)
     return asyncio.run(_Engine(command, launch, fired, words, time_scale, port).run())
 
 
-def _refuse(refused: CommandRefused) -> int:
-    """Say what SGLang's parser or resolver would say."""
+def refuse(refused: CommandRefused) -> int:
+    """Say what SGLang's parser or resolver would say; returns the exit code it would have."""
     if refused.exit_code == 2:
         sys.stderr.write(f"{_USAGE}sglang serve: error: {refused}\n")
     elif refused.exit_code == 1:
@@ -146,7 +144,9 @@ class _Engine:
         """Go through the whole life of the engine."""
         dying = Dying(self._log, self._workers, self._scale)
         await Starting(self._information, self._faults, dying, self._log, self._scale).run()
-        runner = web.AppRunner(self._http.app, access_log=None, handler_cancellation=True, shutdown_timeout=1.0)
+        runner = web.AppRunner(
+            self._http.app, access_log=None, logger=self._http.logger, handler_cancellation=True, shutdown_timeout=1.0
+        )
         await runner.setup()
         try:
             await self._listen(runner, dying)

@@ -51,6 +51,14 @@ def test_the_answer_s_fields(served: Running) -> None:
     assert meta["spec_accept_rate"] == pytest.approx(meta["spec_num_correct_drafts"] / meta["spec_num_proposed_drafts"])
 
 
+def test_what_is_no_http_is_told_in_a_line(served: Running) -> None:
+    with socket.create_connection(("127.0.0.1", int(served.url.rpartition(":")[2]))) as raw:
+        raw.sendall(b"GET / HTTP/1.1\r\nno header\r\n\r\n")
+        assert raw.recv(4096).startswith(b"HTTP/1.0 400")
+    assert "WARNING:  Invalid HTTP request received." in served.log
+    assert "Traceback" not in served.log
+
+
 def test_a_stream_has_one_chunk_per_cycle(served: Running) -> None:
     body = {"input_ids": [5, 6, 7], "sampling_params": {"max_new_tokens": 30}, "stream": True}
     status, data = served.post("/generate", body)
