@@ -167,6 +167,8 @@ def test_unknown_names_are_warned_about() -> None:
     assert ran.returncode == 0
     assert "does not know the drafter 'org/new'" in ran.stderr
     assert "does not know the prompt class 'poetry'" in ran.stderr
+    named = predict(*LOAD, "--", *ARGV, *words, profile="llama-3.3-70b-nvlink")
+    assert "describes one drafter and names none: 'org/new' accepts what that one does" in named.stderr
 
 
 @pytest.mark.parametrize(
@@ -215,6 +217,20 @@ def test_bad_surroundings_are_2(tmp_path: Path) -> None:
     ran = spectune("simulate", "--profile", "kimi-k2.5-pcie", "--predict", *LOAD, "--", *ARGV, **env)
     assert ran.returncode == 2
     assert "SPECTUNE_SIM_LAUNCH must be a whole number of at least 0, but got 'first'" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--tp-size", "8"), "the following arguments are required: --model-path/--model"),
+        ((*ARGV, "--tp-sizes", "8"), "unrecognized arguments: --tp-sizes 8"),
+    ],
+)
+def test_a_server_of_wrong_arguments_is_refused_in_a_line(words: tuple[str, ...], said: str) -> None:
+    ran = spectune("simulate", "--", *words)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    (line,) = ran.stderr.splitlines()
+    assert line.startswith(f"spectune: SGLang would refuse this command: {said}")
 
 
 def test_the_profiles_say_where_their_numbers_come_from() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate
 from operator import mul
+from typing import Any
 
 from spectune.engines.draft_trees import Branching, tree_survival
 from spectune.engines.simulated.profile_schema import AcceptanceTable, DrafterTrees
@@ -38,13 +39,22 @@ def position_probabilities(
 
 def unknown_names(table: AcceptanceTable, drafter: str | None, prompt_class: str | None) -> list[str]:
     """Return a warning for each name the profile does not know."""
-    warnings = []
-    if drafter is not None and drafter not in table.drafters:
-        known = ", ".join(table.drafters) or "none by name"
-        warnings.append(f"the profile does not know the drafter '{drafter}' and takes its default; known: {known}")
+    warnings = [] if drafter is None else unknown_drafters(table, [drafter])
     if prompt_class is not None and prompt_class not in {*table.by_class, *KNOWN_CLASSES}:
         warnings.append(f"the profile does not know the prompt class '{prompt_class}' and takes the factor 1.0")
     return warnings
+
+
+def unknown_drafters(table: AcceptanceTable, drafters: Sequence[Any]) -> list[str]:
+    """Return a sentence on the drafters that the profile does not name, if there are any."""
+    unknown = [repr(str(drafter)) for drafter in drafters if drafter not in table.drafters]
+    if not unknown:
+        return []
+    names = ", ".join(unknown)
+    if not table.drafters:
+        return [f"the profile describes one drafter and names none: {names} accepts what that one does"]
+    known = ", ".join(sorted(table.drafters))
+    return [f"the profile does not know the drafter {names}: its default acceptance is used (known: {known})"]
 
 
 def branching_of(table: AcceptanceTable, drafter: str | None) -> Branching:

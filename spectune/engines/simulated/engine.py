@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.engines.sglang.interpreter import Interpreter
 from spectune.engines.sglang.options import SHIPPED_VERSION
 from spectune.engines.simulated import tokens
+from spectune.engines.simulated.acceptance import unknown_drafters
 from spectune.engines.simulated.launch import FIRED_VARIABLE, HOURS_VARIABLE, LAUNCH_VARIABLE, PROFILE_VARIABLE
 from spectune.engines.simulated.profile import Profile, load_profile, shipped_profiles
 from spectune.engines.simulated.time_scale import TIME_SCALE_VARIABLE
@@ -120,14 +121,9 @@ class SimulatedEngine(SGLangEngine):
             FIRED_VARIABLE: os.path.realpath(occasion.folder / FIRED_FILE),
         }
 
-    def unknown_names(self, drafters: Sequence[Any]) -> Iterator[str]:
-        """Yield a sentence on the drafters that the profile knows nothing of."""
-        known = self.profile.file.acceptance.drafters
-        if unknown := [str(drafter) for drafter in drafters if drafter not in known]:
-            yield (
-                f"the profile {self.profile.name} does not know {', '.join(unknown)}: its default acceptance is used "
-                f"(known: {', '.join(sorted(known)) or 'none'})"
-            )
+    def unknown_names(self, drafters: Sequence[Any]) -> Sequence[str]:
+        """Return a sentence on the drafters that the profile knows nothing of, if there are any."""
+        return unknown_drafters(self.profile.file.acceptance, drafters)
 
     def renderer(self) -> SimulatedTokenizer:
         """Return the tokenizer of a model that does not exist."""
