@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from spectune.report.material import Material, Row
 from spectune.report.plots import Axis, Dot, Key, Plot, Scale, Segment, Shape, Words, cross, path, tip_of
@@ -38,7 +39,7 @@ def highlighted(material: Material) -> dict[str, str]:
     optimal = [row for row in material.rows if row["candidate_id"] in material.pareto]
     for objective in material.space.objectives:
         there = [row for row in optimal if row["level"] == objective.level and row.get(objective.metric)]
-        there.sort(key=lambda row: float(row[objective.metric][0]), reverse=objective.direction == "maximize")
+        there.sort(key=partial(_estimate, metric=objective.metric), reverse=objective.direction == "maximize")
         wanted += [row["candidate_id"] for row in there[:1]]
     wanted += [row["candidate_id"] for row in optimal]
     measured = {row["candidate_id"] for row in material.rows}
@@ -48,6 +49,12 @@ def highlighted(material: Material) -> dict[str, str]:
         str(candidate): "baseline" if candidate in material.baselines else f"s{speculating.index(candidate) + 1}"
         for candidate in chosen
     }
+
+
+def _estimate(row: Row, metric: str) -> float:
+    """Return a figure, which has an interval in some metrics."""
+    found = row[metric]
+    return float(found if isinstance(found, int | float) else found[0])
 
 
 def name_of(material: Material, candidate: str) -> str:
