@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from forked import spectune
 from search_samples import SPACE, baseline, chain, engine, record, space
 from typer.testing import CliRunner
 
@@ -87,6 +88,14 @@ def test_a_study_that_may_only_be_read_is_reported(tmp_path: Path, monkeypatch: 
     assert (tmp_path / "mine.html").is_file()
     with pytest.raises(SpectuneError, match="no folder"):
         deliver(folder, space(), RECORDS, None)
+
+
+def test_page_and_answer_do_not_go_to_one_place(tmp_path: Path) -> None:
+    study(tmp_path, RECORDS)
+    for there in ("/dev/stdout", "-"):
+        done = spectune("report", "small", "-o", there, "--json", cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"the page cannot go to {there} too; name a file with -o" in done.stderr
 
 
 def test_every_launch_that_speculates_has_its_table_of_steps_or_the_reason_why_not(tmp_path: Path) -> None:
