@@ -77,6 +77,13 @@ def test_a_raised_budget_is_searched_with_and_a_new_finalist_confirmed() -> None
     assert [r.candidate for r in new if r.role is Role.CONFIRM].count(better) >= 2
 
 
+def test_a_budget_that_is_lowered_below_what_was_made_says_both() -> None:
+    made = run([], space(trials=8), {chain(4).candidate_id: 150.0})
+    end = after(made, space(trials=2))
+    assert isinstance(end, Stop)
+    assert end.reason == "the budget of 2 launches is used up: 8 have been begun"
+
+
 def test_no_speculation_is_searched_twice() -> None:
     records = [record(0, baseline())]
     while isinstance(found := after(records), Step) and found.role is not Role.CONFIRM:

@@ -48,8 +48,10 @@ def used_up(records: Sequence[TrialRecord], space: SearchSpace, running: Sequenc
     A launch that would end beyond the limit, at the pace of those so far, is not begun: whoever has a machine until
     six has it until six. Launches that are being made count as if they were done.
     """
-    if len(records) + len(running) >= most_launches(space):
-        return f"the budget of {count(space.budget.trials or 0, 'launch')} is used up"
+    made, most = len(records) + len(running), most_launches(space)
+    if made >= most:
+        more = f": {made:,} have been begun" if made > most else ""
+        return f"the budget of {count(space.budget.trials or 0, 'launch')} is used up{more}"
     limits = _times(records, space, running)
     if not records or not limits:
         return None

@@ -178,8 +178,8 @@ AFTERWARDS = (
     Rule(
         "nothing-looked-up", "pointless",
         lambda s: s.algorithm == "NGRAM" and (s.get(n.DRAFT_TOKENS) < 2 or s.get(n.NGRAM_BREADTH) < 1),
-        lambda s: (f"{s.get(n.DRAFT_TOKENS)} draft tokens and a breadth of {s.get(n.NGRAM_BREADTH)} leave nothing to "
-                   "look up"), "ngram_worker.py", READ,
+        lambda s: (f"{count(s.get(n.DRAFT_TOKENS), 'draft token')} and a breadth of {s.get(n.NGRAM_BREADTH)} leave "
+                   "nothing to look up"), "ngram_worker.py", READ,
         advice="speculative-num-draft-tokens from 2 on, speculative-ngram-max-bfs-breadth from 1 on",
     ),
     Rule(
