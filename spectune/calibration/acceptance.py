@@ -29,16 +29,18 @@ class AcceptanceFit:
 
     Attributes:
         table: As the profile has it.
-        guessed: Drafters of which no tree was measured: their breadth and confidence are guesses.
+        drafters: Those that were measured; what drafts without a draft model is called `""`.
+        guessed: Those of which no tree was measured: their breadth and confidence are guesses.
     """
 
     table: AcceptanceTable
+    drafters: tuple[str, ...] = ()
     guessed: tuple[str, ...] = ()
 
     @property
     def trees(self) -> bool:
         """Whether any tree was measured."""
-        return len(self.guessed) < len(self.table.drafters)
+        return len(self.guessed) < len(self.drafters)
 
 
 def fit_acceptance(points: Sequence[Observed]) -> AcceptanceFit:
@@ -63,7 +65,12 @@ def fit_acceptance(points: Sequence[Observed]) -> AcceptanceFit:
         table = table.model_copy(update={"by_class": _class_factors(drafting, table)})
         table = table.model_copy(update={"drafters": _scaled_drafters(drafting, table)})
         table = table.model_copy(update=_fitted_trees(drafting, table))
-    return AcceptanceFit(table, tuple(name for name in shapes if name not in table.trees))
+    return AcceptanceFit(_nameless(table), tuple(shapes), tuple(name for name in shapes if name not in table.trees))
+
+
+def drafter_of(setup: Setup) -> str:
+    """Return the drafter's name, `""` for what drafts without a draft model."""
+    return setup.drafter or ""
 
 
 def expected_length(table: AcceptanceTable, one: Observed) -> float:
@@ -88,7 +95,7 @@ def _length(table: AcceptanceTable, setup: Setup, factor: float) -> float:
 
 
 def _chain(table: AcceptanceTable, setup: Setup, factor: float) -> tuple[float, ...]:
-    listed = table.drafters.get(setup.drafter or "", table.default)
+    listed = table.drafters.get(drafter_of(setup), table.default)
     return tuple(min(MOST_LIKELY, listed[min(i, len(listed) - 1)] * factor) for i in range(setup.depth))
 
 
@@ -97,7 +104,7 @@ def _fitted_trees(drafting: Sequence[Observed], table: AcceptanceTable) -> dict[
     seen: dict[str, list[SeenTree]] = defaultdict(list)
     for one in drafting:
         if one.setup.eagle_topk > 1:
-            seen[one.setup.drafter or ""] += _seen_trees(one, table)
+            seen[drafter_of(one.setup)] += _seen_trees(one, table)
     shared = fitted(itertools.chain.from_iterable(seen.values()), USUAL)
     own = {name: fitted(trees, shared) for name, trees in seen.items()}
     trees = {name: DrafterTrees(breadth=one.breadth, confidence=one.confidence) for name, one in own.items()}
@@ -110,6 +117,19 @@ def _seen_trees(one: Observed, table: AcceptanceTable) -> Iterator[SeenTree]:
     for name, length in (one.by_class or {"": one.accept_length}).items():
         own = _chain(table, setup, table.by_class.get(name, 1.0))
         yield SeenTree(own, setup.depth, setup.eagle_topk, setup.num_draft_tokens, max(1.0, length))
+
+
+def _nameless(table: AcceptanceTable) -> AcceptanceTable:
+    """Return the table as the engine reads it: what drafts without a draft model has the values of no drafter's own."""
+    if "" not in table.drafters:
+        return table
+    shared = DrafterTrees(breadth=table.breadth, confidence=table.confidence)
+    drafters, trees = dict(table.drafters), {name: table.trees.get(name, shared) for name in table.drafters}
+    default, own = drafters.pop(""), trees.pop("")
+    return table.model_copy(
+        update={"default": default, "drafters": drafters, "trees": trees, "breadth": own.breadth,
+                "confidence": own.confidence}
+    )  # fmt: skip
 
 
 def _class_factors(drafting: Sequence[Observed], table: AcceptanceTable) -> dict[str, float]:
@@ -132,7 +152,7 @@ def _scaled_drafters(drafting: Sequence[Observed], table: AcceptanceTable) -> di
     """Return each drafter's positions, all times what gives the mixture its measured accept length."""
     scaled = {}
     for name, shape in table.drafters.items():
-        own = [one for one in drafting if one.setup.drafter == name]
+        own = [one for one in drafting if drafter_of(one.setup) == name]
         wanted = fmean(math.log(one.accept_length) for one in own)
 
         def mixed(factor: float, own: Sequence[Observed] = own, name: str = name) -> float:
@@ -163,8 +183,9 @@ def _bounded(value: float) -> float:
 
 def _accepted(one: Observed) -> Accepted:
     setup = one.setup
+    topk = setup.eagle_topk if setup.num_draft_tokens > 2 else 1  # a tree of one drafted token is a chain
     setting = Setting(
-        drafter=setup.drafter or "", steps=setup.num_steps, topk=setup.eagle_topk, tokens=setup.num_draft_tokens,
+        drafter=drafter_of(setup), steps=setup.depth, topk=topk, tokens=setup.num_draft_tokens,
         captured=setup.captured, running=setup.max_running,
     )  # fmt: skip
     return Accepted(setting, one.per_position, one.accept_length, one.verifies)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -16,6 +16,7 @@ from spectune.calibration.cycle import CycleFit, as_moe, fit_cycle
 from spectune.calibration.effects import ParameterEffect, factors_of, parameter_effects
 from spectune.calibration.noise import fit_noise
 from spectune.calibration.observed import Observed, observed
+from spectune.calibration.prefill import by_first_tokens, by_standstills
 from spectune.counts import count
 from spectune.engines.simulated.profile import Profile, parse_profile
 from spectune.engines.simulated.profile_schema import LEAST_CYCLE_MS, SCHEMA, Noise
@@ -28,6 +29,11 @@ ROUNDS = 2  # of terms and effects in turns
 GB_IF_UNKNOWN = 24.0
 MIB_PER_GB = 1e9 / 2**20
 KV_MB_IF_UNKNOWN = 0.1
+HIDDEN = {
+    terms.TOKEN: "what a further token costs the target",
+    terms.KV: "what the KV cache costs",
+    terms.DRAFT_TOKEN: "what a token costs the drafter",
+}
 
 
 @dataclass(frozen=True)
@@ -40,7 +46,9 @@ class Calibration:
         acceptance: The fitted acceptance.
         effects: The parameters that matter beside them.
         noise: Of the machine.
-        machine: The sections `gpu`, `startup` and what the target takes and how fast it reads prompts.
+        prefill_ktok_per_s: How fast the target reads prompts.
+        batches: Requests that ran at once, of all levels.
+        machine: The sections `gpu`, `startup`, what the target takes, and the time of one prefill.
         launches: How many launches it rests on.
         study: The study's name.
         simulated: Whether the study was a simulation itself.
@@ -51,6 +59,8 @@ class Calibration:
     acceptance: AcceptanceFit
     effects: tuple[ParameterEffect, ...]
     noise: Noise
+    prefill_ktok_per_s: float
+    batches: frozenset[int]
     machine: Mapping[str, Any]
     launches: int
     study: str
@@ -67,25 +77,56 @@ class Calibration:
     @property
     def assumed(self) -> list[str]:
         """What the study does not tell, and what stands in for it."""
-        said = ["host_ms is 0: the host's share of a cycle is part of step_ms"]
+        return [
+            "host_ms is 0: the host's share of a cycle is part of step_ms",
+            *self._one_kind(),
+            *self._not_told_apart(),
+            *self._trees(),
+            "weights and KV cache per token are sized so that what was launched fits",
+            "failures, drift and jumps are not part of it",
+        ]
+
+    def _one_kind(self) -> Iterator[str]:
+        """Yield what the launches had one kind of, or none."""
         seen = self.cycle.seen
-        if terms.TARGET_EAGER not in seen or terms.TARGET_GRAPH not in seen:
-            missing = "eager" if terms.TARGET_GRAPH in seen else "graph"
-            said.append(f"no forward of the target ran as {missing}: it is taken to cost the same")
+        if len(self.batches) == 1:
+            (batch,) = self.batches
+            yield f"every level ran {count(batch, 'request')} at once: speeds with more or fewer are a guess"
+        if terms.TARGET_GRAPH not in seen:
+            yield "no forward of the target ran as graph: it is taken to cost the same, or a prefill if that is less"
+        elif terms.TARGET_EAGER not in seen:
+            yield "no forward of the target ran as eager: it is taken to cost the same"
         drafted = {terms.DRAFT_GRAPH, terms.DRAFT_EAGER} & seen
-        if not drafted:
-            said.append("nothing was drafted: draft and acceptance are placeholders")
+        if not self.acceptance.drafters:
+            yield "nothing was drafted: draft and acceptance are placeholders"
+        elif not drafted:
+            yield "no draft model ran: draft is a placeholder"
         elif len(drafted) == 1:
-            said.append("drafts ran in one way only, with or without graphs: both are taken to cost the same")
+            yield "drafts ran in one way only, with or without graphs: both are taken to cost the same"
+
+    def _not_told_apart(self) -> Iterator[str]:
+        """Yield the costs that vary with nothing but others that the fit has already."""
+        hidden = self.cycle.seen - self.cycle.told
+        if hidden & {terms.DRAFT_GRAPH, terms.DRAFT_EAGER}:
+            yield "all drafted equally many steps: a draft's time is part of the verify's, and other steps are a guess"
+        for term, words in HIDDEN.items():
+            if term in hidden:
+                yield f"{words} is not told apart from the rest of a cycle, and part of it"
+        if terms.TOKEN not in self.cycle.seen:
+            yield "no forward had more than one token: what more cost is not known, and taken for nothing"
+
+    def _trees(self) -> Iterator[str]:
+        """Yield the drafters whose trees are a guess."""
         if guessed := ", ".join(name or "the drafter" for name in self.acceptance.guessed):
             theirs = "the others" if self.acceptance.trees else "EAGLE-3 drafters elsewhere, as is usual"
-            said.append(f"no tree of {guessed} was measured: breadth and confidence are those of {theirs}")
-        said.append("weights and KV cache per token are sized so that what was launched fits")
-        return [*said, "failures, drift and jumps are not part of it"]
+            yield f"no tree of {guessed} was measured: breadth and confidence are those of {theirs}"
 
     def _data(self) -> dict[str, Any]:
         found = [round(value, 6) for value in self.cycle.coefficients]
-        step = _both(found[terms.TARGET_GRAPH], found[terms.TARGET_EAGER])
+        step = self._both(terms.TARGET_GRAPH, terms.TARGET_EAGER)
+        if terms.TARGET_GRAPH not in self.cycle.seen:
+            # A profile's shortest prefill takes as long as a graph does.
+            step["graph"] = min(step["graph"], round(self.machine["prefill_ms"], 6))
         knee: dict[str, Any] = {}
         if self.cycle.knee_tokens is not None and found[terms.TOKEN] > 0.0:
             factor = round(1.0 + found[terms.BEYOND] / found[terms.TOKEN], 4)
@@ -106,12 +147,12 @@ class Calibration:
                 **knee,
                 "kv_ms_per_ktoken": found[terms.KV],
                 "kv_mb_per_token": self.machine["kv_mb_per_token"],
-                "prefill_ktok_per_s": self.machine["prefill_ktok_per_s"],
+                "prefill_ktok_per_s": round(self.prefill_ktok_per_s, 4),
                 **({} if moe is None else {"moe": moe.model_dump()}),
                 "verify_graph": self.cycle.verify_graph,
             },
             "draft": {
-                "step_ms": _both(found[terms.DRAFT_GRAPH], found[terms.DRAFT_EAGER]),
+                "step_ms": self._both(terms.DRAFT_GRAPH, terms.DRAFT_EAGER),
                 "token_ms": found[terms.DRAFT_TOKEN],
             },
             "host_ms": 0.0,
@@ -121,6 +162,13 @@ class Calibration:
             **({"effects": [{"when": _plain(one.to_when()), "cycle": round(one.factor, 4)} for one in self.effects]}
                if self.effects else {}),
         }  # fmt: skip
+
+    def _both(self, graph: int, eager: int) -> dict[str, float]:
+        """Return both times of a forward; the one that no launch had is the other."""
+        kinds = {"graph": graph, "eager": eager}
+        had = [term for term in kinds.values() if term in self.cycle.seen] or [graph]
+        return {kind: round(self.cycle.coefficients[term if term in had else had[0]], 6)
+                for kind, term in kinds.items()}  # fmt: skip
 
 
 def calibrate(
@@ -146,28 +194,34 @@ def calibrate(
             f"the study {study} has {count(len(measured), 'candidate')} measured at a concurrency; a profile needs "
             f"{LEAST_CANDIDATES}, one of them without speculation"
         )
+    noise = fit_noise(records, space)
     effects: list[ParameterEffect] = []
     for _ in range(ROUNDS):
-        fit = fit_cycle(points, factors_of(points, candidates, effects))
+        fit = fit_cycle(points, factors_of(points, candidates, effects), noise.launch_sd)
         effects = parameter_effects(points, [fit.cycle_ms(one) for one in points], candidates, space)
-    fit = fit_cycle(points, factors_of(points, candidates, effects))
-    return Calibration(
+    fit = fit_cycle(points, factors_of(points, candidates, effects), noise.launch_sd)
+    ran = [record for record in records if record.status is Status.OK]
+    prefill_ktok_per_s = by_first_tokens(ran)
+    fitted = Calibration(
         name=name,
         cycle=fit,
         acceptance=fit_acceptance(points),
         effects=tuple(effects),
-        noise=fit_noise(records, space),
-        machine=_machine(records, points, environment),
-        launches=len({record.trial for record in records if record.status is Status.OK}),
+        noise=noise,
+        prefill_ktok_per_s=prefill_ktok_per_s,
+        batches=frozenset(one.batch for one in points),
+        machine={
+            **_machine(ran, points, environment),
+            "prefill_ms": median(one.prompt_tokens for one in points) / prefill_ktok_per_s,
+        },
+        launches=len({record.trial for record in ran}),
         study=study,
         simulated=space.engine.kind == "simulated",
     )
+    return replace(fitted, prefill_ktok_per_s=by_standstills(fitted.profile(), points))
 
 
-def _machine(
-    records: Sequence[TrialRecord], points: Sequence[Observed], environment: Mapping[str, Any]
-) -> dict[str, Any]:
-    ran = [record for record in records if record.status is Status.OK]
+def _machine(ran: Sequence[TrialRecord], points: Sequence[Observed], environment: Mapping[str, Any]) -> dict[str, Any]:
     devices = environment.get("gpus", {}).get("devices", ()) if isinstance(environment.get("gpus"), Mapping) else ()
     memory = [device["memory_total_mib"] for device in devices if device.get("memory_total_mib")]
     gb = round(min(memory) / MIB_PER_GB, 1) if memory else GB_IF_UNKNOWN
@@ -176,21 +230,13 @@ def _machine(
     kv_tokens = max((record.effective.kv_tokens or 0 for record in ran), default=0)
     weights = round(0.5 * share * gb * count, 3)
     kv_mb = round(0.5 * share * gb * 1000 / kv_tokens, 6) if kv_tokens else KV_MB_IF_UNKNOWN
-    waits = [(level.prompt_tokens / level.ttft_p50_ms) for record in ran for level in record.levels[:1]
-             if level.ttft_p50_ms > 0.0]  # fmt: skip
     baselines = [record.seconds.startup for record in ran if record.role is not Role.SEARCH] or [0.0]
     return {
         "gpu": {"count": count, "memory_gb": gb},
         "weights_gb": max(0.001, weights),
         "kv_mb_per_token": max(0.0001, kv_mb),
-        "prefill_ktok_per_s": round(max(0.001, median(waits)), 4) if waits else 1.0,
         "startup": {"load_s": round(median(baselines), 2), "capture_s_per_graph": 0.0},
     }
-
-
-def _both(graph: float, eager: float) -> dict[str, float]:
-    """Return both times of a forward; the one that was never seen is the other."""
-    return {"graph": graph or eager, "eager": eager or graph}
 
 
 def _plain(value: Any) -> Any:

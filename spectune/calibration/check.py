@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from spectune.calibration.acceptance import expected_length
+from spectune.calibration.acceptance import drafter_of, expected_length
 from spectune.calibration.calibrate import calibrate
 from spectune.calibration.observed import Observed, observed
 from spectune.counts import count
@@ -22,6 +22,7 @@ from spectune.search import TrialRecord
 from spectune.space import SearchSpace
 
 FOLDS = 10
+NO_SPECULATION, NAMELESS = "no speculation", "drafting without a draft model"
 UNFIT = 0.1
 """Median error of a speed beyond which a profile ranks candidates by its own mistakes."""
 
@@ -31,9 +32,11 @@ class Checked:
     """Relative errors of one figure at one level, over candidates that were left out of the fit.
 
     Attributes:
-        figure: `accept_length`; `cycle_ms`, a cycle between prefills; or `decode_speed`, which has them in it.
+        figure: `accept_length`; `cycle_ms`, a cycle between prefills; or `decode_speed` of one request and
+            `output_throughput` of all, which have them in it.
         batch: Running requests.
-        candidates: How many.
+        speculative: Whether the candidates speculate: a speedup is wrong by what the two are wrong.
+        candidates: How many; launches, of one that nothing else could stand in for.
         median: Of the absolute errors.
         p90: 90th percentile of them.
         bias: Mean error; positive predicts too much.
@@ -41,6 +44,7 @@ class Checked:
 
     figure: str
     batch: int
+    speculative: bool
     candidates: int
     median: float
     p90: float
@@ -54,35 +58,57 @@ class Checked:
 def check(
     records: Sequence[TrialRecord], space: SearchSpace, environment: Mapping[str, Any]
 ) -> tuple[list[Checked], list[str]]:
-    """Fit again without some candidates, all their launches left out, and predict those.
+    """Fit again without some launches, and predict those.
 
-    Cross-validation with as many folds as there are candidates, ten at most; the speed of one request is what the study
-    measured and the simulated engine would give under its load, standstills for other requests' prompts included. Fits
-    that are left with too little are passed over.
+    Cross-validation with as many folds as there are groups of launches, ten at most; the speed of one request is what
+    the study measured and the simulated engine would give under its load, standstills for other requests' prompts
+    included. Fits that are left with too little are passed over.
 
     Returns:
-        The errors, and the drafters that could not be left out since no other candidate has them.
+        The errors, and what could not be left out since nothing else has it: drafters, or doing without.
     """
     points = observed(records, space)
-    ids = list(dict.fromkeys(one.candidate_id for one in points))
-    folds = min(FOLDS, len(ids))
-    unknown: dict[str, None] = {}
-    errors: dict[tuple[str, int], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    groups = _groups(points)
+    folds = min(FOLDS, len(groups))
+    missing: dict[str, None] = {}
+    errors: dict[tuple[str, int, bool], dict[frozenset[int], list[float]]] = defaultdict(lambda: defaultdict(list))
     for fold in range(folds):
-        left_out = set(ids[fold::folds])
-        rest = [record for record in records if record.candidate.candidate_id not in left_out]
+        group_of = {trial: group for group in groups[fold::folds] for trial in group}
+        rest = [record for record in records if record.trial not in group_of]
+        if all(one.setup.speculative for one in points if one.trial not in group_of):
+            missing[NO_SPECULATION] = None
+            continue
         try:
-            profile = calibrate(rest, space, environment, name="fold", study="fold").profile()
+            fitted = calibrate(rest, space, environment, name="fold", study="fold")
         except SpectuneError:
             continue
-        for one in (one for one in points if one.candidate_id in left_out):
-            drafter = one.setup.drafter
-            if drafter is not None and drafter not in profile.file.acceptance.drafters:
-                unknown[drafter] = None
+        profile = fitted.profile()
+        for one in (one for one in points if one.trial in group_of):
+            if one.setup.speculative and drafter_of(one.setup) not in fitted.acceptance.drafters:
+                missing[drafter_of(one.setup) or NAMELESS] = None
                 continue
             for figure, error in errors_of(profile, one):
-                errors[figure, one.batch][one.candidate_id].append(error)
-    return [_summed(figure, batch, found) for (figure, batch), found in sorted(errors.items())], list(unknown)
+                errors[figure, one.batch, one.setup.speculative][group_of[one.trial]].append(error)
+    return [_summed(*key, found) for key, found in sorted(errors.items())], list(missing)
+
+
+def _groups(points: Sequence[Observed]) -> list[frozenset[int]]:
+    """Return the launches that are left out together: those of a candidate, lest it is predicted from itself.
+
+    The only one without speculation, or the only one that replays graphs or does not, is left out launch by launch:
+    nothing else tells what it costs, and all speedups rest on it.
+    """
+    baselines: dict[bool, set[str]] = defaultdict(set)  # whether a graph is replayed → candidates
+    launches: dict[str, set[int]] = defaultdict(set)
+    for one in points:
+        launches[one.candidate_id].add(one.trial)
+        if not one.setup.speculative:
+            baselines[one.graph(verify_graph=True)].add(one.candidate_id)
+    alone = set().union(*(ids for ids in baselines.values() if len(ids) == 1))
+    groups: list[frozenset[int]] = []
+    for name, trials in launches.items():
+        groups += [frozenset({trial}) for trial in sorted(trials)] if name in alone else [frozenset(trials)]
+    return groups
 
 
 def errors_of(profile: Profile, one: Observed) -> Iterator[tuple[str, float]]:
@@ -98,6 +124,7 @@ def errors_of(profile: Profile, one: Observed) -> Iterator[tuple[str, float]]:
         yield "accept_length", math.log(length / one.accept_length)
     yield "cycle_ms", math.log(cycle / one.cycle_ms)
     yield "decode_speed", math.log(load.decode_speed / one.decode_speed)
+    yield "output_throughput", math.log(load.output_throughput / one.output_throughput)
 
 
 def unfit(errors: Sequence[Checked]) -> str | None:
@@ -114,10 +141,10 @@ def unfit(errors: Sequence[Checked]) -> str | None:
     )
 
 
-def _summed(figure: str, batch: int, by_candidate: Mapping[str, list[float]]) -> Checked:
-    means = np.array([np.mean(found) for found in by_candidate.values()])
+def _summed(figure: str, batch: int, speculative: bool, by_group: Mapping[frozenset[int], list[float]]) -> Checked:
+    means = np.array([np.mean(found) for found in by_group.values()])
     sizes = np.abs(np.expm1(means))
     return Checked(
-        figure, batch, len(means), float(np.median(sizes)), float(np.quantile(sizes, 0.9)),
+        figure, batch, speculative, len(means), float(np.median(sizes)), float(np.quantile(sizes, 0.9)),
         float(np.expm1(means.mean())),
     )  # fmt: skip

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from spectune.analysis.estimate import NORMAL_95
+from spectune.analysis.measurement import LevelMeasurement
 from spectune.engines.sglang.hardware import MACHINES, Machine
 from spectune.engines.sglang.launch_line.command_line import read_launch
 from spectune.engines.sglang.resolution import Model, resolve
@@ -24,6 +25,7 @@ class Observed:
     """One level of one launch.
 
     Attributes:
+        trial: Of the launch.
         candidate_id: Of what was launched.
         setup: The launch as SGLang resolves it, the drafter under the space's name for it.
         batch: Requests that ran at once.
@@ -37,10 +39,13 @@ class Observed:
         by_class: Prompt class → accept length.
         requests_by_class: Prompt class → requests.
         verifies: Cycles the counters rest on.
+        standstill_ms: What a cycle takes longer for other requests' prompts, on average; None where that is not known.
         decode_speed: tok/s of one request, its standstills for other requests' prompts included.
+        output_throughput: tok/s of all requests.
         graph_used: Whether the target's forwards were replayed, as the log says; None if it does not.
     """
 
+    trial: int
     candidate_id: str
     setup: Setup
     batch: int
@@ -54,7 +59,9 @@ class Observed:
     by_class: Mapping[str, float]
     requests_by_class: Mapping[str, int]
     verifies: float
+    standstill_ms: float | None
     decode_speed: float
+    output_throughput: float
     graph_used: bool | None
 
     def graph(self, *, verify_graph: bool) -> bool:
@@ -92,10 +99,11 @@ def _levels(record: TrialRecord, space: SearchSpace, machine: Machine) -> Iterat
         if requests is None:
             continue  # an open loop has no one batch
         sound = LEAST_CYCLE_MS <= cycle.est <= MOST_CYCLE_MS and 0.0 <= held <= MOST_TOKENS
-        if not sound or not level.decode_speed.est > 0.0:
+        if not sound or not min(level.decode_speed.est, level.output_throughput.est) > 0.0:
             continue  # a damaged record, and no fit bears it
         batch = min(requests, setup.max_running)
         yield Observed(
+            trial=record.trial,
             candidate_id=record.candidate.candidate_id,
             setup=setup,
             batch=batch,
@@ -109,9 +117,15 @@ def _levels(record: TrialRecord, space: SearchSpace, machine: Machine) -> Iterat
             by_class={name: found.est for name, found in level.accept_length_by_class.items()},
             requests_by_class=level.requests_by_class,
             verifies=level.n_requests * max(1.0, level.output_tokens - 1.0) / max(1.0, level.accept_length.est),
+            standstill_ms=_standstill_ms(level) if batch > 1 else None,
             decode_speed=level.decode_speed.est,
+            output_throughput=level.output_throughput.est,
             graph_used=level.graph_used,
         )
+
+
+def _standstill_ms(level: LevelMeasurement) -> float | None:
+    return None if level.decode_cycle_ms is None else level.cycle_ms.est - level.decode_cycle_ms.est
 
 
 def _machine(records: Sequence[TrialRecord]) -> Machine:

@@ -15,7 +15,7 @@ from spectune.files import write_whole
 from spectune.search import StudyFolder
 
 LONGEST_NAME = 100
-COLUMNS = ("figure", "requests", "candidates", "median error", "90 % below", "bias")
+COLUMNS = ("figure", "requests", "speculation", "candidates", "median error", "90 % below", "bias")
 
 
 def run_calibrate(study: str, *, output: Path | None, as_json: bool) -> int:
@@ -44,8 +44,8 @@ def run_calibrate(study: str, *, output: Path | None, as_json: bool) -> int:
     origin = "SIMULATED launches" if fitted.simulated else "launches"
     print_line(f"{path}: fitted to {fitted.launches} {origin} of {folder.name}")
     _print_errors(errors)
-    for drafter in alone:
-        print_line(f"{drafter} was measured with too few settings to leave any out")
+    for what in alone:
+        print_line(f"{what} was measured too little to leave any of it out: how well it is predicted is not known")
     print_line(f"launches of one configuration differ by {fitted.noise.launch_sd:.1%} from each other")
     for line in fitted.assumed:
         print_line(f"assumed: {line}")
@@ -64,12 +64,12 @@ def _print_errors(errors: Sequence[Checked]) -> None:
     if not errors:
         print_line("too few candidates to leave any out of the fit")
         return
-    print_line("predicted for candidates that were left out of the fit:")
-    rows = [COLUMNS, *((one.figure, str(one.batch), str(one.candidates), f"{one.median:.1%}", f"{one.p90:.1%}",
-                        f"{one.bias:+.1%}") for one in errors)]  # fmt: skip
+    print_line("predicted for launches that were left out of the fit:")
+    rows = [COLUMNS, *((one.figure, str(one.batch), "yes" if one.speculative else "no", str(one.candidates),
+                        f"{one.median:.1%}", f"{one.p90:.1%}", f"{one.bias:+.1%}") for one in errors)]  # fmt: skip
     widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
     for row in rows:
         cells = [text.rjust(width) if at else text.ljust(width)
                  for at, (text, width) in enumerate(zip(row, widths, strict=True))]  # fmt: skip
         print_line("  " + "  ".join(cells))
-    print_line("cycle_ms is a cycle between prefills; decode_speed is as measured, others' prefills included")
+    print_line("cycle_ms is a cycle between prefills; speed and throughput are as measured, others' prefills included")

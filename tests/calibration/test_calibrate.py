@@ -15,6 +15,7 @@ from readme_commands import ROOT
 
 from spectune.analysis.estimate import Estimate
 from spectune.calibration import Calibration, Checked, calibrate, check, unfit
+from spectune.calibration import cycle as terms
 from spectune.engines.simulated.profile import load_profile, parse_profile
 from spectune.search import StudyFolder, TrialRecord
 from spectune.search.guided.branching import USUAL
@@ -73,6 +74,25 @@ def test_what_was_left_out_is_predicted(studied: Path) -> None:
     assert all(one.median < 0.03 and abs(one.bias) < 0.03 for one in speeds)
 
 
+def test_a_baseline_launched_once_cannot_be_checked(studied: Path) -> None:
+    study = StudyFolder(studied / "studies/made")
+    _, *others = [one for one in study.records() if not one.candidate.speculative]
+    errors, missing = check([one for one in study.records() if one not in others], study.space(), study.environment())
+    assert missing == ["no speculation"]
+    assert errors
+    assert all(one.speculative for one in errors)
+
+
+def test_a_forward_that_costs_nothing_was_seen_all_the_same(studied: Path) -> None:
+    study = StudyFolder(studied / "studies/made")
+    fitted = calibrate(study.records(), study.space(), study.environment(), name="again", study="made")
+    seen = frozenset({terms.TARGET_GRAPH, terms.TARGET_EAGER})
+    free = replace(fitted, cycle=replace(fitted.cycle, seen=seen, coefficients=(0.0, 20.0, *[0.0] * 7)))
+    step = free.profile().file.target.step_ms
+    assert step.eager == 20.0
+    assert step.graph < 0.01
+
+
 def test_how_sure_the_drafters_are_is_found_again(studied: Path, studied_sure: Path) -> None:
     for folder, expected in ((studied, 0.49), (studied_sure, 1.0)):
         study = StudyFolder(folder / "studies/made")
@@ -127,14 +147,14 @@ def test_the_command_writes_a_profile_that_can_be_searched(studied: Path) -> Non
 def test_json_has_the_errors(studied: Path) -> None:
     told: dict[str, Any] = json.loads(spectune("calibrate", "made", "-o", "j.yaml", "--json", cwd=studied).stdout)
     assert told["simulated"] is True
-    assert {"figure", "batch", "candidates", "median", "p90", "bias"} == set(told["errors"][0])
+    assert {"figure", "batch", "speculative", "candidates", "median", "p90", "bias"} == set(told["errors"][0])
     assert parse_profile((studied / "j.yaml").read_text(), Path("j.yaml")).name == "j"  # as the file, not as the study
 
 
 def test_a_profile_that_predicts_badly_is_said_to() -> None:
-    good = Checked("decode_speed", 1, 9, median=0.1, p90=0.2, bias=0.0)
-    assert unfit([good, Checked("cycle_ms", 8, 9, median=0.5, p90=0.6, bias=0.0)]) is None
-    said = unfit([good, Checked("decode_speed", 8, 9, median=0.23, p90=0.3, bias=0.1)])
+    good = Checked("decode_speed", 1, True, 9, median=0.1, p90=0.2, bias=0.0)
+    assert unfit([good, Checked("cycle_ms", 8, True, 9, median=0.5, p90=0.6, bias=0.0)]) is None
+    said = unfit([good, Checked("decode_speed", 8, True, 9, median=0.23, p90=0.3, bias=0.1)])
     assert said is not None
     assert said.startswith("with 8 requests it predicts speeds 23% off (median)")
     assert unfit([]) == "how well it predicts is not known"
