@@ -199,6 +199,11 @@ class Engine(Protocol):
         """Return the variables in the workers' environments under which nothing that is measured is the model's."""
         ...
 
+    @property
+    def known_start_s(self) -> float | None:
+        """Seconds that a launch needs to start, captured graphs left out; None where only a launch tells."""
+        ...
+
     def start_allowance_s(self, candidate: Candidate) -> float:
         """Return how many seconds longer than a plain launch a candidate's may take to start."""
         ...

@@ -155,6 +155,11 @@ class SGLangEngine:
         """Return simulated acceptance that somebody left on."""
         return [Mismatch(LENGTH, "unset", f"{length:g}") for length in forced_lengths(workers)]
 
+    @property
+    def known_start_s(self) -> float | None:
+        """Nothing: how long weights take to load is the machine's to say."""
+        return None
+
     def start_allowance_s(self, candidate: Candidate) -> float:
         """Return how many seconds longer than a plain launch a candidate's may take to start."""
         return capture_allowance_s(self._launch(candidate).arguments)

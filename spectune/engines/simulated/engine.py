@@ -93,6 +93,11 @@ class SimulatedEngine(SGLangEngine):
     def missing_model(self, reference: Any) -> None:
         """Return nothing: a profile stands for models that nobody has to have."""
 
+    @property
+    def known_start_s(self) -> float | None:
+        """What the profile says."""
+        return self.profile.file.startup.load_s
+
     def start_allowance_s(self, candidate: Candidate) -> float:  # noqa: ARG002 (of no consequence)
         """Return nothing: on a profile's machine, drafts have no graphs of their own to capture."""
         return 0.0

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import fmean
 
 from spectune.analysis.estimate import Estimate
-from spectune.analysis.launch_noise import LaunchNoise, launch_noise
+from spectune.analysis.launch_noise import ENOUGH_DOF, LaunchNoise, launch_noise, within_launch_variance
 from spectune.analysis.places import Shift, shift
 from spectune.search.evidence.speeds import Speed, by_candidate
 from spectune.search.storage.records import TrialRecord
 from spectune.search.storage.steps import Role
 from spectune.space import Candidate
+
+BESIDE_SD = 0.2
+"""Of ln of a figure from launch to launch beside other work: on two cores of which others used most, three launches of
+one candidate gave 82, 354 and 405 tok/s."""
 
 
 def noise_of(records: Sequence[TrialRecord], speed: Speed, *, fitted: int = 0, searched: bool = False) -> LaunchNoise:
@@ -38,6 +43,22 @@ def noise_of(records: Sequence[TrialRecord], speed: Speed, *, fitted: int = 0, s
             there = value.scaled(math.exp(-shifts[place].mean)) if shifts[place].mean else value
             groups.setdefault((record.candidate, "" if known else place), []).append(there)
     return launch_noise(groups.values(), fitted=fitted + sum(one.weight > 0.0 for one in shifts.values()))
+
+
+def scatter_of(records: Sequence[TrialRecord], speed: Speed) -> float:
+    """Return the standard deviation of ln of a figure from launch to launch, what is seen within one included.
+
+    Beside other work of the machine it is no less than `BESIDE_SD`, until repeats tell.
+
+    Args:
+        records: The launches; what was launched twice tells how much they differ, those of the search too.
+        speed: The figure.
+    """
+    noise = noise_of(records, speed, searched=True)
+    beside = any(others.noticeable for record in records for others in record.others.values())
+    between = max(noise.relative_sd, BESIDE_SD) if beside and noise.dof <= ENOUGH_DOF else noise.relative_sd
+    within = [within_launch_variance(value) for record in records if (value := speed(record)) is not None]
+    return math.hypot(between, math.sqrt(fmean(within)) if within else 0.0)
 
 
 def shift_between(records: Sequence[TrialRecord], here: str, there: str, speed: Speed) -> Shift:

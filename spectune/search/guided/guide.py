@@ -19,7 +19,7 @@ from spectune.search.guided.chart import Chart
 from spectune.search.guided.choosing import Promise, at_the_front, contenders, drawn, promising, unsettled
 from spectune.search.guided.evidence import Evidence
 from spectune.search.guided.landscape import Landscape, chances
-from spectune.search.guided.paying import chance, chance_by_priors
+from spectune.search.guided.paying import chance
 from spectune.search.guided.stopping import MARGIN, SHORTLIST, Outlook, Outlooks, outlook, outlook_within_bounds
 from spectune.search.guided.teaching import EQUAL, Advice, first_speculation, first_tree, unheard
 from spectune.search.guided.wording import compared
@@ -119,18 +119,27 @@ class Guide:
         heard = [item for item in (*self.beliefs.lent(evidence), *evidence) if item.levels]
         return frozenset(d for item in heard if (d := self.chart.setting(item.candidate).drafter) is not None)
 
-    def paying(self, evidence: Sequence[Evidence]) -> float | None:
-        """Return the chance that speculation pays; None where nothing is known of it."""
-        lent = self.beliefs.lent(evidence)
-        if not any(item.targets for item in (*lent, *evidence)):
-            return chance_by_priors(self.chart, self.beliefs.targets[: len(self.space.objectives)], lent)
+    def paying(self, evidence: Sequence[Evidence], scatter: float) -> float | None:
+        """Return the chance that speculation pays; None until both branches were measured, here or in an earlier study.
+
+        Args:
+            evidence: Of the finished launches.
+            scatter: Standard deviation of the log score from launch to launch.
+        """
+        measured = [item for item in (*self.beliefs.lent(evidence), *evidence) if item.targets is not None]
+        speculative = sum(item.candidate.speculative for item in measured)
+        if not 0 < speculative < len(measured):
+            return None
         ran = {item.candidate for item in evidence if item.failure is None}
         failed = np.zeros(self.chart.table.size, np.bool_)
         for item in evidence:
             number = self.chart.table.number(item.candidate)
             if number is not None and item.candidate not in ran:
                 failed[number] = True
-        return chance(self.beliefs.soberly(evidence), failed, self.beliefs.forecasts(evidence).miss(tuple(evidence)))
+        return chance(
+            self.beliefs.soberly(evidence), failed, (speculative, len(measured) - speculative),
+            inflation=self.beliefs.forecasts(evidence).miss(tuple(evidence)), scatter=scatter,
+        )  # fmt: skip
 
     def dropped(self, evidence: Sequence[Evidence]) -> Mapping[str, str]:
         """Return the drafters that cannot pay, each with the reason."""

@@ -1,7 +1,8 @@
 """What a study is expected to cost, and whether speculation will pay: shown before the start and after every launch.
 
-Before the first launch it rests on guesses, which are said with it, or on the launches of an earlier study; then on the
-beliefs of the guided search. Other samplers have no beliefs: with them a study costs what its budget allows.
+Before the first launch the cost rests on guesses, which are said with it, or on the launches of an earlier study, and
+nothing is known of whether speculation pays, unless that study was of this machine. Then both rest on the beliefs of
+the guided search. Other samplers have no beliefs: with them a study costs what its budget allows.
 """
 
 from __future__ import annotations
@@ -40,8 +41,9 @@ class Prospect:
         most: The budget's; None where it limits time alone and no launch has shown how many that is.
         hours: Expected.
         gpu_hours: Expected; 0 on a CPU.
-        pays: Chance that the best candidate with speculation is faster than the best without; None where that is open.
-            As soon as finalist and baseline were relaunched, it is that of the verdict's own interval.
+        pays: Chance that the best candidate with speculation is faster than the best without; None where that is open,
+            as it is until both branches were measured. As soon as finalist and baseline were relaunched, it is that of
+            the verdict's own interval.
         rests_on: What the figures rest on, in words.
         virtual: Whether the hours are a simulated machine's, which pass in seconds.
     """
@@ -127,7 +129,7 @@ def prospect(records: Sequence[TrialRecord], space: SearchSpace, proposer: Propo
         proposer: Where new candidates come from, and what is believed of them.
     """
     known = as_now(records, timeline(records, space))
-    pace = pace_s(records) if records else _guessed_launch_s(space)
+    pace = pace_s(records) if records else _Guess.of(space, proposer).seconds
     by_time = len(records) + max(0.0, left_s(records, space) / pace)
     most = min(most_launches(space), by_time) if records else most_launches(space)
     # The first launch is always made, however little time it is given.
@@ -161,20 +163,30 @@ def _to_come(
     return baseline + search + still_to_confirm(records, space, proposer)
 
 
-def _guessed_launch_s(space: SearchSpace) -> float:
-    workload = space.workload
-    return START_SHARE * space.engine.startup_timeout + len(workload.levels) * workload.level_time_limit
+@dataclass(frozen=True)
+class _Guess:
+    """Seconds of a launch before any was made, and what that rests on in words."""
+
+    seconds: float
+    rests_on: str
+
+    @classmethod
+    def of(cls, space: SearchSpace, proposer: Proposer) -> _Guess:
+        """Take the start that the engine knows of, else a part of its timeout, and every level to its limit."""
+        workload, known = space.workload, proposer.known_start_s
+        start_s = START_SHARE * space.engine.startup_timeout if known is None else known
+        start = f"{START_SHARE:.0%} of engine.startup_timeout" if known is None else f"{start_s:.0f} s to start"
+        seconds = start_s + len(workload.levels) * workload.level_time_limit
+        return cls(seconds, f"{seconds / 60:.1f} min ({start}, and level_time_limit for every level)")
 
 
 def _rests_on(records: Sequence[TrialRecord], space: SearchSpace, proposer: Proposer) -> str:
     if records:
         return f"the {count(len(records), 'launch')} so far"
-    cost = (
-        f"a launch taken to need {_guessed_launch_s(space) / 60:.1f} min ({START_SHARE:.0%} of engine.startup_timeout, "
-        "and level_time_limit for every level)"
-    )
+    cost = f"a launch taken to need {_Guess.of(space, proposer).rests_on}"
     if proposer.warm_start is not None:
         lent = proposer.warm_start
         return f"the {count(len(lent.evidence), 'launch')} of study {lent.study}; {cost}"
-    usual = f"a search is sure after {count(USUAL_SEARCH, 'launch')}, drafters and cycles are as they mostly are"
-    return f"guesses, since nothing was launched: {cost}{f'; {usual}' if proposer.sampler == GUIDED else ''}"
+    usual = f"; a search is sure after {count(USUAL_SEARCH, 'launch')}" if proposer.sampler == GUIDED else ""
+    open_ = "whether speculation pays is not known before the first launches"
+    return f"guesses, since nothing was launched: {cost}{usual}; {open_}"

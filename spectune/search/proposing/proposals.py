@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from spectune.engines.parts import Illegal
 from spectune.engines.protocol import Engine
 from spectune.errors import SpectuneError
+from spectune.search.evidence.noise import scatter_of
+from spectune.search.evidence.speeds import together
 from spectune.search.guided.enumeration import legal_baselines, legal_candidates
 from spectune.search.guided.evidence import Evidence, evidence_of
 from spectune.search.proposing.exclusions import Exclusion, excluded, learned
@@ -128,7 +130,14 @@ class Proposer:
 
     def paying(self, records: Sequence[TrialRecord]) -> float | None:
         """Return the chance that speculation pays, as the guided search sees it; None where it cannot tell."""
-        return self._guide.paying(self._evidence(records)) if self.sampler == GUIDED else None
+        if self.sampler != GUIDED:
+            return None
+        return self._guide.paying(self._evidence(records), scatter_of(records, together(self._space)))
+
+    @property
+    def known_start_s(self) -> float | None:
+        """Seconds that a launch needs to start, where the engine knows without one."""
+        return self._engine.known_start_s
 
     def all(self) -> Iterator[Candidate]:
         """Yield every legal candidate once, lazily."""

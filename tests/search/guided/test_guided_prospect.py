@@ -7,7 +7,12 @@ from dataclasses import replace
 import pytest
 from guided_world import engine, launch, search, space
 
+from spectune.analysis.estimate import Estimate
 from spectune.cli.progress_words import left_words
+from spectune.engines.open import open_engine
+from spectune.machine import CoresUsed, Others
+from spectune.search.evidence.noise import scatter_of
+from spectune.search.evidence.speeds import together
 from spectune.search.planning.prospect import Progress, Prospect, progress, prospect
 from spectune.search.proposing.proposals import Proposer
 from spectune.search.storage.records import TrialRecord
@@ -24,9 +29,50 @@ def test_before_the_start_it_rests_on_guesses_and_says_which() -> None:
     assert (found.launches, found.most) == (29, 30)  # a baseline, 20 of search, 8 of confirmation
     assert found.hours == pytest.approx(29 * (0.25 * 1200 + 2 * 20) / 3600)
     assert found.gpu_hours == found.hours  # one GPU
-    assert found.pays is not None
-    assert 0.5 < found.pays < 0.99
     assert found.rests_on.startswith("guesses, since nothing was launched: a launch taken to need 5.7 min")
+    assert found.rests_on.endswith("; whether speculation pays is not known before the first launches")
+
+
+def test_whether_speculation_pays_is_open_until_both_branches_were_measured() -> None:
+    records = list(search(space(), 3))
+    assert [record.candidate.speculative for record in records] == [False, True, True]
+    pays = [expected(records[:made]).pays for made in range(4)]
+    assert [chance is None for chance in pays] == [True, True, False, False]
+    assert expected(records[1:]).pays is None
+    assert "pays" not in expected(records[:1]).words
+
+
+def test_what_is_known_to_scatter_leaves_the_chance_open() -> None:
+    def wide(record: TrialRecord, width: float) -> TrialRecord:
+        levels = [
+            replace(level, output_throughput=Estimate(now.est, now.est * (1 - width), now.est * (1 + width)))
+            for level in record.levels
+            for now in (level.output_throughput,)
+        ]
+        return replace(record, levels=tuple(levels))
+
+    records = list(search(space(), 6))
+    beside = {"c1": Others(CoresUsed(2, 0.4, 1.6, 0.5))}
+    quiet, loud, busy = (
+        expected(told).pays or 0.0
+        for told in (
+            records,
+            [wide(record, 5.0) for record in records],
+            [replace(record, others=beside) for record in records],
+        )
+    )
+    assert quiet > 0.99 > loud > 0.5, "the figures are the same"
+    assert quiet >= busy > 0.5
+    assert scatter_of(records, together(space())) < 0.03
+    assert scatter_of([replace(record, others=beside) for record in records], together(space())) > 0.2
+
+
+def test_the_start_of_a_simulated_machine_is_what_its_profile_says() -> None:
+    at = space()
+    at = at.with_engine(at.engine.simulated("kimi-k2.5-pcie", virtual=True))
+    found = prospect([], at, Proposer(at, open_engine(at)))
+    assert found.hours == pytest.approx(found.launches * (3.0 + 2 * 20) / 3600)
+    assert "(3 s to start, and level_time_limit for every level)" in found.rests_on
 
 
 def test_after_launches_it_rests_on_them() -> None:
@@ -45,10 +91,9 @@ def test_a_drafter_that_is_never_right_does_not_pay() -> None:
     weak = [c for c in Proposer(at, engine(at)).all() if c.drafter == "org/weak" and c.eagle_topk == 1]
     records = [launch(0, Proposer(at, engine(at)).baseline())]
     records += [launch(n, candidate) for n, candidate in enumerate(weak[:3], start=1)]
-    before, after = expected([]).pays, expected(records).pays
-    assert before is not None
-    assert after is not None
-    assert before != after
+    pays = expected(records).pays
+    assert pays is not None
+    assert pays < 1.0
 
 
 def test_other_samplers_use_their_budget_and_believe_nothing() -> None:
@@ -85,6 +130,8 @@ def test_progress_is_one_line_with_the_time_left() -> None:
     assert "27 GPU-hours of the simulated machine, in virtual time" in replace(cost, virtual=True).words
     records = list(search(space(), 3))
     assert progress([], cost).left_s is None
+    assert "time left is known after the first" in left_words(progress([], cost), 0.0)
+    assert "left" not in left_words(replace(at, left_s=None), 0.0), "nobody here has seen a launch yet"
     assert progress(records, cost).left_s == pytest.approx(15 * 32.0)
     assert progress(records, cost, reader_pace_s=2.0).left_s == pytest.approx(30.0)
     assert progress(records, cost, at_once=4).left_s == pytest.approx(4 * 32.0), "15 launches, four at once"
