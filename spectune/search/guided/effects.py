@@ -6,8 +6,9 @@ parameters those with speculation. The answer is a contrast of predictions: what
 expect, plus the Gaussian process on what these leave over, whose posterior covariance gives the interval. So an effect
 that no launch could have shown keeps its doubt, and launches that differ in several parameters share what they show.
 Where no two launches differ in just that, the effect is a prediction, and says so. The deviations are widened by how
-far each launch lies from what all others predict of it (leave-one-out errors of the process), never narrowed; and by a
-part of what the law of trees expects, which random machines broke.
+far each launch lies from what all others predict of it (leave-one-out errors of the process), never narrowed; by how
+much more launches of one candidate differ than the process takes for noise; and by a part of what the law of trees
+expects, which random machines broke.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ import numpy.typing as npt
 
 from spectune.analysis.estimate import Estimate
 from spectune.engines.protocol import Engine
+from spectune.search.evidence.noise import scatter_of
+from spectune.search.evidence.speeds import of_objective
 from spectune.search.guided.drafts import Drafts
 from spectune.search.guided.encoding import Axis, encode
 from spectune.search.guided.evidence import Evidence, evidence_of
@@ -108,7 +111,8 @@ def effects(
     if not asked:
         return []
     targets = targets_of(space)[: len(space.objectives)]
-    logs, deviations = _differences(asked, measured, targets, space)
+    noise = np.array([scatter_of(records, of_objective(objective)) for objective in space.objectives])
+    logs, deviations = _differences(asked, measured, targets, space, noise)
     return [
         _answered(question, measured, objective, float(logs[row, column]), float(deviations[row, column]))
         for column, question in enumerate(asked)
@@ -117,16 +121,28 @@ def effects(
 
 
 def _differences(
-    questions: Sequence[Question], measured: Sequence[Evidence], targets: Sequence[Target], space: SearchSpace
+    questions: Sequence[Question],
+    measured: Sequence[Evidence],
+    targets: Sequence[Target],
+    space: SearchSpace,
+    noise: Floats,
 ) -> tuple[Floats, Floats]:
-    """Return the log differences and their standard deviations, shape (targets, questions)."""
+    """Return the log differences and their standard deviations, shape (targets, questions).
+
+    Args:
+        questions: What is asked.
+        measured: Launches.
+        targets: The objectives.
+        space: The search space.
+        noise: Of each target from launch to launch, as the study's own repeats tell, shape (targets,).
+    """
     varied = sorted((p for p in space.parameters.values() if not p.is_fixed), key=lambda p: not p.is_speculative)
     axes = tuple(map(Axis.of, varied))
     components = Components(axes, sum(p.is_speculative for p in varied))
     asked = [candidate for question in questions for pair in question.pairs for candidate in pair]
     candidates = [item.candidate for item in measured] + asked
     count, codes = len(measured), encode(axes, [candidate.values for candidate in candidates])
-    expected, features, grown = _physics(candidates, measured, targets, space)
+    expected, features, grown = _physics(candidates, measured, targets, space, float(noise.max()))
     values = np.array([item.targets for item in measured]).T
     logs, deviations = np.zeros((2, len(targets), len(questions)))
     explained = np.array([target.load is not None for target in targets]) & bool(features.shape[1])
@@ -138,7 +154,7 @@ def _differences(
         parts = features[:, :used]
         fitted = Residual.fit(components, codes[:count], parts[:count], (left - middle).T, spreads)
         means = expected[rows, count:] + fitted.means(codes[count:]) + fitted.shift(parts[count:])
-        inflation = np.maximum(LEAST_INFLATION, _missed(fitted))
+        inflation = np.maximum(LEAST_INFLATION, np.maximum(_missed(fitted), noise[rows] / fitted.noise))
         at = 0
         for column, question in enumerate(questions):
             its = slice(at, at := at + 2 * len(question.pairs))
@@ -151,7 +167,11 @@ def _differences(
 
 
 def _physics(
-    candidates: Sequence[Candidate], measured: Sequence[Evidence], targets: Sequence[Target], space: SearchSpace
+    candidates: Sequence[Candidate],
+    measured: Sequence[Evidence],
+    targets: Sequence[Target],
+    space: SearchSpace,
+    scatter: float,
 ) -> tuple[Floats, Floats, Floats]:
     """Return what is expected of each target, what may be wrong with it, and the log accept length of trees.
 
@@ -163,7 +183,7 @@ def _physics(
         return np.zeros((len(targets), len(candidates))), np.zeros((len(candidates), 0)), np.zeros(len(candidates))
     drafters = sorted({setting.drafter for setting in settings if setting.drafter is not None})
     depth = max(setting.depth for setting in settings)
-    physics = Physics.fit(measured, settings[: len(measured)], drafters, depth)
+    physics = Physics.fit(measured, settings[: len(measured)], drafters, depth, scatter=scatter)
     works = Works.of(settings, loads, drafters)
     chains = [replace(s, topk=1, tokens=min(s.steps + 1, s.tokens)) for s in settings]
     lengths, short = (physics.acceptance.lengths(Drafts.of(drafts)) for drafts in (settings, chains))
@@ -215,8 +235,8 @@ def _unknown(question: Question, measured: Sequence[Evidence]) -> str:
 def _words(change: Estimate) -> str:
     if max(-change.lo, change.hi) <= NO_DIFFERENCE:
         return f"makes no difference (within ±{max(-change.lo, change.hi):.1%})"
-    interval = f"{change.lo:+.1%} to {change.hi:+.1%}"
-    return f"{change.est:+.1%} ({interval})" if change.lo > 0.0 or change.hi < 0.0 else f"not decided ({interval})"
+    interval = f"{change.lo:+z.1%} to {change.hi:+z.1%}"
+    return f"{change.est:+z.1%} ({interval})" if change.lo > 0.0 or change.hi < 0.0 else f"not decided ({interval})"
 
 
 def _beside(name: str, now: Value | None, before: Value | None) -> str:

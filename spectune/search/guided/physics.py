@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spectune.search.guided.acceptance import AcceptanceModel, Accepted, even_survival
-from spectune.search.guided.cycle import PRIORS, CycleModel, terms
+from spectune.search.guided.cycle import ERROR, PRIORS, CycleModel, terms
 from spectune.search.guided.drafts import Drafts
 from spectune.search.guided.evidence import Evidence
 from spectune.search.guided.setting import Setting
@@ -95,6 +95,8 @@ class Physics:
         settings: Sequence[Setting],
         drafters: Sequence[str],
         depth: int,
+        *,
+        scatter: float = ERROR,
     ) -> Physics:
         """Fit both models; without launches they are guesses, a cycle of the baseline being the unit of time.
 
@@ -103,6 +105,7 @@ class Physics:
             settings: Of these launches.
             drafters: All of the table.
             depth: Deepest draft of the table.
+            scatter: Standard deviation of the log of a cycle time from launch to launch.
         """
         accepted: list[Accepted] = []
         timed: dict[int, list[tuple[Setting, float, float]]] = {}
@@ -119,7 +122,7 @@ class Physics:
         times, errors = np.array([(ms, error) for _, ms, error in every]).reshape(-1, 2).T
         baseline = min((ms for setting, ms, _ in every if setting.drafter is None), default=min(times, default=1.0))
         work = np.concatenate(rows) if rows else np.zeros((0, len(PRIORS) + len(drafters)))
-        cycle = CycleModel.fit(work, times, baseline, errors)
+        cycle = CycleModel.fit(work, times, baseline, errors * (max(ERROR, scatter) / ERROR))
         return cls(AcceptanceModel.fit(accepted, depth), cycle)
 
     def lengths(self, works: Works) -> Floats:

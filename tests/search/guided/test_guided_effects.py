@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
+import guided_world
 import pytest
 from guided_world import TEXT, cycle_ms, engine, launch, search, space, survival
 
 from spectune.cli.effects_table import LEAD, effect_lines
 from spectune.search.evidence.ranking import incumbent
 from spectune.search.guided.effects import Effect, effects
+from spectune.search.guided.evidence import evidence_of
 from spectune.search.guided.neighbours import questions
 from spectune.search.proposing.proposals import Proposer
 from spectune.search.storage.records import TrialRecord
+from spectune.search.storage.steps import Role
 from spectune.space import Candidate, SearchSpace
 
 SPACE = space()
@@ -204,3 +208,26 @@ def test_other_samplers_records_tell_effects_too() -> None:
         assert proposal is not None
         records.append(launch(trial, proposal.candidate))
     assert isinstance(known(records, SPACE, best_of(records))[0], Effect)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_launches_that_scatter_decide_little_that_is_not_so(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a busy machine: launches of one candidate differ by 40 %, and the cycles by which the models go do too."""
+    monkeypatch.setattr(guided_world, "NOISE", 0.4)
+    records = list(search(SPACE, 6, seed))
+    best = best_of(records)
+    for trial in range(6, 10):
+        again = launch(trial, records[0].candidate if trial % 2 else best, seed)
+        records.append(replace(again, role=Role.CONFIRM))
+    measured = [item for item in evidence_of(records, SPACE) if item.targets is not None]
+    ranked = sorted(measured, key=lambda item: -sum(item.targets or ()))
+    asked = questions([best, *(item.candidate for item in ranked)], SPACE, engine(SPACE))
+    pairs = {(one.parameter.name, one.value): one.pairs for one in asked}
+    for effect in known(records, SPACE, best):
+        if effect.basis != "nothing":
+            compared = pairs[effect.parameter, effect.value]
+            logs = [
+                math.log(speed(one, int(effect.level[1:])) / speed(other, int(effect.level[1:])))
+                for one, other in compared
+            ]
+            assert effect.change.lo <= math.expm1(sum(logs) / len(logs)) <= effect.change.hi
