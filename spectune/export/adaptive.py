@@ -76,7 +76,7 @@ def table_doubts(table: Sequence[StepsAtLoad]) -> list[str]:
     found = [f"{entry.best} at c{entry.concurrency}" for entry in table if not entry.confirmed]
     if not found:
         return []
-    return [f"steps NOT CONFIRMED: {', '.join(found)}; no launch made after they were picked bears their figures out"]
+    return [f"steps NOT CONFIRMED: {', '.join(found)}; their figures are of the search alone"]
 
 
 def adaptive_words(file_name: str) -> list[str]:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from spectune.errors import SpectuneError
-from spectune.space.labels import drafting_of, label_of
+from spectune.space.labels import label_of
 from spectune.space.names import ALGORITHM, DRAFTER, EAGLE_TOPK, NO_SPECULATION, NUM_DRAFT_TOKENS, NUM_STEPS
 from spectune.space.names import is_environment as _is_environment
 from spectune.space.parameters import environment_name
@@ -109,11 +109,6 @@ class Candidate:
     def label(self) -> str:
         """A short name for people, such as `EAGLE3 strong 3,1,4 · graphs 1-8`; not unique."""
         return label_of(self.values)
-
-    @property
-    def drafting(self) -> str:
-        """How it drafts, the shortest name there is: `EAGLE3 strong 3,1,4`."""
-        return drafting_of(self.values)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data for a JSON file."""

@@ -30,7 +30,7 @@ def label_of(values: Mapping[str, Value], leave_out: Collection[str] = ()) -> st
         values: Name → value of a candidate.
         leave_out: Names not worth showing, such as those every candidate of a space shares.
     """
-    parts = [drafting_of(values)]
+    parts = [drafting_of(values, leave_out)]
     rest = {name: value for name, value in values.items() if name not in {*_DRAFTING, *leave_out}}
     if rest.get(GRAPHS_OFF) is True:
         rest.pop(GRAPH_SIZES, None)
@@ -44,13 +44,18 @@ def drafter_name(path: str) -> str:
     return last.removeprefix("drafter-") or path
 
 
-def drafting_of(values: Mapping[str, Value]) -> str:
-    """Return the part of a label that says how a candidate drafts, such as `EAGLE3 strong 3,1,4`."""
+def drafting_of(values: Mapping[str, Value], leave_out: Collection[str] = ()) -> str:
+    """Return the part of a label that says how a candidate drafts, such as `EAGLE3 strong 3,1,4`.
+
+    Args:
+        values: As for a label.
+        leave_out: As for a label; of these, only the drafter is left out.
+    """
     algorithm = text_of(values.get(ALGORITHM, NO_SPECULATION))
     if algorithm == NO_SPECULATION:
         return "no speculation"
     words = [algorithm]
-    if DRAFTER in values:
+    if DRAFTER in values and DRAFTER not in leave_out:
         words.append(drafter_name(text_of(values[DRAFTER])))
     shape = [text_of(values[name]) for name in _SHAPE if name in values]
     if shape:

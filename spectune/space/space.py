@@ -14,11 +14,11 @@ from spectune.space.conditions import Condition
 from spectune.space.dialect import dump
 from spectune.space.engine_section import EngineSection
 from spectune.space.goals import Budget, Constraint, Objective, Targets
-from spectune.space.labels import label_of
-from spectune.space.names import ALGORITHM, NO_SPECULATION
+from spectune.space.labels import drafter_name, drafting_of, label_of
+from spectune.space.names import ALGORITHM, DRAFTER, NO_SPECULATION
 from spectune.space.parameters import Parameter
 from spectune.space.schema import SpaceFile
-from spectune.space.values import Value
+from spectune.space.values import Value, text_of
 from spectune.space.workload import Workload
 
 
@@ -139,6 +139,16 @@ class SearchSpace:
     def label(self, candidate: Candidate) -> str:
         """Return a candidate's label without what every candidate of this space shares."""
         return label_of(candidate.values, leave_out=self._fixed)
+
+    def drafting(self, candidate: Candidate) -> str:
+        """Return how a candidate drafts, the shortest name there is: `EAGLE3 strong 3,1,4`."""
+        return drafting_of(candidate.values, leave_out=self._fixed)
+
+    @property
+    def only_drafter(self) -> str | None:
+        """What no label names since all that draft have it; None where drafters are searched, or there is none."""
+        parameter = self.parameters.get(DRAFTER)
+        return drafter_name(text_of(parameter.values[0])) if parameter is not None and parameter.is_fixed else None
 
     @cached_property
     def _fixed(self) -> frozenset[str]:

@@ -1,3 +1,5 @@
+import dataclasses
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,8 +39,17 @@ def test_the_other_branch_is_asked_about_where_it_is_open_with_the_interval_of_t
     assert eagle.picked_from == 2
 
 
-def test_what_was_not_measured_long_enough_says_nothing():
-    assert ties(asked([launch("pick", 130, 2), launch("short", 130, 3, width=0.9)]), "pick") == ()
+def test_what_was_not_measured_long_enough_is_not_told_apart():
+    (found,) = ties(asked([launch("pick", 130, 2), launch("short", 90, 3, width=0.9)]), "pick")
+    assert (found.candidate_id, found.long_enough) == ("short", False)
+
+
+def test_who_was_launched_again_comes_first_and_nobody_is_tied_with_nothing():
+    launches = [launch("base", 100), launch("closest", 95, 3, width=0.9), launch("lucky", 99, 4)]
+    question = dataclasses.replace(asked(launches), confirmed=frozenset({"base", "closest"}))
+    judged = judge(question)
+    assert judged.best.candidate_id == "closest"
+    assert [one.candidate_id for one in ties(question, "base", judged=judged.comparisons)] == ["closest", "lucky"]
     assert ties(asked([launch("near", 130, 2)]), "nobody") == ()
 
 

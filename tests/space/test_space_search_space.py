@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -65,6 +66,22 @@ def test_a_label_leaves_out_what_is_fixed() -> None:
     candidate = Candidate.of(next(SPACE.branches[0].assignments()))
     assert candidate.label == "no speculation · graphs 1-2 · page-size 1"
     assert SPACE.label(candidate) == "no speculation · graphs 1-2"
+
+
+@pytest.mark.parametrize(
+    ("drafters", "label", "only"),
+    [
+        ("org/a-very-long-name", "EAGLE3 3,1,4", "a-very-long-name"),
+        ("[org/one, org/two]", "EAGLE3 one 3,1,4", None),
+    ],
+)
+def test_a_drafter_that_all_have_is_not_named_in_labels(drafters: str, label: str, only: str | None) -> None:
+    search = "speculative-algorithm: [none, EAGLE3], speculative-num-steps: 3, speculative-eagle-topk: 1"
+    search += f", speculative-num-draft-tokens: 4, speculative-draft-model-path: {drafters}, page-size: [1, 16]"
+    space = parse_space(f"schema: 1\nengine: {{}}\nsearch: {{{search}}}\n", Path("x.yaml"))
+    candidate = Candidate.of(next(space.branches[1].assignments()))
+    assert space.label(candidate) == f"{label} · page-size 1"
+    assert (space.drafting(candidate), space.only_drafter) == (label, only)
 
 
 @given(st.data())

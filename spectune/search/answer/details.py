@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from spectune.analysis.comparison import Comparison
+from spectune.analysis.verdict import TOO_SHORT
 from spectune.counts import count
 from spectune.search.answer.objective_words import as_measured, goal
+from spectune.search.answer.picks import Need, picked
 from spectune.search.answer.sentence import is_confirmed, label, paying, seen_in_search, who
 from spectune.search.answer.steadiness import steadiness
 from spectune.search.evidence.outcome import Evidence
@@ -57,10 +59,12 @@ def _choice(evidence: Evidence, space: SearchSpace) -> Iterator[str]:
 
 
 def _in_full(best: Comparison, evidence: Evidence, space: SearchSpace) -> Iterator[str]:
-    """Yield both sides of the comparison with all their settings, where the sentence leaves some out."""
+    """Yield what the sentence leaves out: all settings of both sides of the comparison, the drafter all labels lack."""
     mine, theirs = label(best.candidate_id, evidence, space), label(best.baseline_id, evidence, space)
-    if mine != who(best.candidate_id, evidence).drafting:
+    if mine != space.drafting(who(best.candidate_id, evidence)):
         yield f"in full: {mine}; the best launch without: {theirs}"
+    if space.only_drafter is not None:
+        yield f"the drafter is {space.only_drafter}"
 
 
 def _others(best: Comparison, evidence: Evidence, space: SearchSpace) -> Iterator[str]:
@@ -98,14 +102,23 @@ def _where_it_pays(evidence: Evidence, space: SearchSpace) -> Iterator[str]:
     closest = evidence.verdict.overall.best
     if closest is None or evidence.verdict.overall.decision == "speculation":
         return
-    told = []
+    told, commands = [], []
     for best in paying(evidence):
         name = label(best.candidate_id, evidence, space)
         doubt = "" if is_confirmed(best.candidate_id, evidence.records) else ", not confirmed"
         speedup = best.judged
         told.append(f"{best.level} ({name}: {speedup.est:.2f} ×, {speedup.lo:.2f}–{speedup.hi:.2f}{doubt})")
+        commands.append(f"`spectune export STUDY --pick {_pick(best, evidence, space)}`")
     if told:
-        yield f"by the speed of one request alone speculation pays at {' and '.join(told)}"
+        ways = " and ".join(dict.fromkeys(commands))
+        yield f"by the speed of one request alone speculation pays at {' and '.join(told)}; its launch file: {ways}"
+
+
+def _pick(one: Comparison, evidence: Evidence, space: SearchSpace) -> str:
+    """Return what picks a candidate's launch: the need it meets, else the launch's number."""
+    latency = picked(Need.LATENCY, evidence.records, evidence, space).record
+    mine = [record.trial for record in evidence.records if record.candidate.candidate_id == one.candidate_id]
+    return Need.LATENCY if latency.candidate.candidate_id == one.candidate_id else str(mine[-1])
 
 
 def _ties(evidence: Evidence, space: SearchSpace, most: int = NAMED_TIES) -> Iterator[str]:
@@ -138,6 +151,8 @@ def _simpler(evidence: Evidence, space: SearchSpace) -> Iterator[str]:
 
 def _rests_on(tie: Comparison, evidence: Evidence) -> str:
     """Return the interval of a tie, and by which launches it is faster where it leaves out that it is not."""
+    if not tie.long_enough:
+        return TOO_SHORT
     ratio = f"{tie.judged.lo:.2f}–{tie.judged.hi:.2f}"
     if tie.judged.lo <= 1.0:
         return ratio

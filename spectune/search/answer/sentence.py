@@ -13,7 +13,7 @@ from spectune.search.storage.records import TrialRecord
 from spectune.search.storage.steps import Role
 from spectune.space import Candidate, SearchSpace
 
-UNCONFIRMED = "NOT CONFIRMED: no launch made after it was picked bears its figures out"
+UNCONFIRMED = "NOT CONFIRMED by its study: the figures are of the search alone, where the best of many is partly luck"
 
 
 def sentence(evidence: Evidence, space: SearchSpace) -> str:
@@ -30,7 +30,7 @@ def sentence(evidence: Evidence, space: SearchSpace) -> str:
         return f"Undecided: no candidate {told} speculation was measured that could be compared."
     found = [c for part in evidence.verdict.parts for c in part.comparisons]
     own = [one for one in found if one.candidate_id == overall.best.candidate_id]
-    name = who(overall.best.candidate_id, evidence).drafting  # the rest stands in the details
+    name = space.drafting(who(overall.best.candidate_id, evidence))  # the rest stands in the details
     if overall.decision == "speculation":
         return f"Speculate: {name} gives {' and '.join(map(gain, own))} of the best launch without."
     lead = {

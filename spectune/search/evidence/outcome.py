@@ -52,8 +52,8 @@ class Evidence:
             without speculation was launched since a jump.
         unkept: Which constraints no launch keeps, or none of a branch, in a clause; None where each branch has one that
             keeps them.
-        ties: The others that these launches cannot tell from it, each compared with it, fastest first: of its branch,
-            and of both where the verdict is open.
+        ties: The others that these launches cannot tell from it, each compared with it, relaunched ones first, then the
+            fastest: of its branch, and of both where the verdict is open.
         pareto: One launch for each candidate that keeps the constraints and that nothing beats in every objective.
     """
 
