@@ -67,23 +67,29 @@ def _of_study(study: str, asked: Asked, *, targets: Sequence[float], as_json: bo
 
 
 def candidate_of(records: Sequence[TrialRecord], space: SearchSpace, named: str) -> str:
-    """Return the id of the candidate that is named by its label, one of its trials, or the beginning of its id.
+    """Return the id of the candidate that is named by its label, by words of it, a launch, or how its id begins.
 
     Raises:
         SpectuneError: It is none of the study's speculative ones, or more than one.
     """
     speculative = [record for record in records if record.candidate.speculative]
     by_trial = {str(record.trial): record.candidate.candidate_id for record in speculative}
-    labels = {record.candidate.candidate_id: space.label(record.candidate) for record in speculative}
-    labelled = {one for one, label in labels.items() if label == named}
-    found = {by_trial[named]} if named in by_trial else labelled or {
-        one for one in labels if named and one.startswith(named)
-    }  # fmt: skip
+    candidates = {record.candidate.candidate_id: record.candidate for record in speculative}
+    labels = {one: space.label(candidate) for one, candidate in candidates.items()}
+    asked = set(named.split())
+    found = (
+        {by_trial[named]} if named in by_trial
+        else {one for one, label in labels.items() if label == named}
+        or {one for one, candidate in candidates.items() if asked and asked <= set(candidate.label.split())}
+        or {one for one in labels if named and one.startswith(named)}
+    )  # fmt: skip
     if len(found) != 1:
+        fits = "fits none" if not found else f"fits {len(found)} of them"
+        listed = sorted((label, one) for one, label in labels.items() if not found or one in found)
         raise SpectuneError(
-            "--candidate takes a label, the number of a trial with speculation, or the beginning of an id, "
-            f"but got {named!r}; candidates with speculation: "
-            + ("; ".join(f"{label} ({one})" for one, label in sorted(labels.items())) or "none")
+            "--candidate takes words of a label that no other has, the number of a launch with speculation, or how an "
+            f"id begins, but {named!r} {fits}; candidates with speculation:"
+            + ("".join(f"\n  {label} ({one})" for label, one in listed) or " none")
         )
     return found.pop()
 

@@ -103,8 +103,11 @@ def test_a_candidate_is_named_by_its_label_too(folder: Path) -> None:
     told = spectune("breakeven", "planned", "--candidate", chain_of_two(folder), cwd=folder).stdout
     label = next(line for line in told.splitlines() if " at " in line).rpartition(" at ")[0]
     assert spectune("breakeven", "planned", "--candidate", label, cwd=folder).stdout == told
-    wrong = spectune("breakeven", "planned", "--candidate", "zzz", cwd=folder)
-    assert f"{label} ({chain_of_two(folder)})" in " ".join(wrong.stderr.split())
+    assert spectune("breakeven", "planned", "--candidate", "2,1,3", cwd=folder).stdout == told, "words no other has"
+    for named, fits in (("zzz", "fits none"), ("EAGLE3", "fits 4 of them")):
+        wrong = spectune("breakeven", "planned", "--candidate", named, cwd=folder)
+        assert f"but {named!r} {fits}; candidates with speculation:\n" in wrong.stderr
+        assert f"\n  {label} ({chain_of_two(folder)})\n" in wrong.stderr, "each in a line of its own"
 
 
 def test_cells_of_the_table_do_not_run_together() -> None:
@@ -138,8 +141,8 @@ def test_measuring_prints_how_far_off_the_prediction_is(folder: Path, tmp_path: 
         (["planned", "--baseline", "82"], "either a STUDY or figures"),
         (["planned", "other"], "takes one study, but got 'planned', 'other'"),
         (["nothere"], "there is no study nothere"),
-        (["planned", "--candidate", "zzz"], "candidates with speculation: "),
-        (["planned", "--candidate", ""], "candidates with speculation: "),
+        (["planned", "--candidate", "zzz"], "candidates with speculation:"),
+        (["planned", "--candidate", ""], "candidates with speculation:"),
         (["planned", "--target", "-1"], "target (tok/s) must be a positive number, but got -1"),
         (["planned", "--drafter-points", "10000:1.9"], "--tokens-per-sample N go together"),
         (["planned", "--tokens-per-sample", "9"], "--tokens-per-sample N go together"),
