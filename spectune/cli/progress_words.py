@@ -40,7 +40,7 @@ def _made(progress: Progress) -> str:
 
 def _left(progress: Progress, since_s: float) -> str:
     if progress.left_s is None:
-        return "time left is known after the first"
+        return "" if progress.done else "time left is known after the first"
     left_s = progress.left_s - since_s
     if left_s > NEARLY_S:
         return f"about {clock(left_s)} left"

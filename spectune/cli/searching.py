@@ -126,10 +126,11 @@ def carry_out(
 
 
 def nothing_more(made: int, allowed: int | None, reason: str) -> str:
-    """Say why a study that was gone on with launched nothing, although its budget may allow more."""
-    more = allowed is not None and allowed > made
-    though = f", although the budget now allows {count(allowed or 0, 'launch')}" if more else ""
-    return f"nothing more was launched{though}: {reason}"
+    """Say why a study that was gone on with launched nothing: what ended it may be something else than its budget."""
+    if allowed is None or allowed <= made:
+        return f"nothing more was launched: {reason}"
+    unused = f"{made} of the {count(allowed, 'launch')} that the budget allows were made"
+    return f"nothing more was launched: {unused}, and the search needs no more: {reason}"
 
 
 def what_works(source: str) -> str:

@@ -25,7 +25,7 @@ COLUMNS = (
     Column("launches", justify="right"),
     Column("verdict"),
     Column("recommended", least=16, leaves=3),
-    Column("speedup", justify="right"),
+    Column("best speculation", justify="right"),
     Column("last launch", leaves=2),
 )
 """`spectune studies --help` says in which order they make room."""

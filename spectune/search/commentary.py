@@ -48,17 +48,20 @@ class Gauge:
 
     def begins(self, standing: Standing) -> Prospect:
         """Say it at the start; returns what is expected."""
-        expected = prospect(standing.records, self._space, self._proposer)
-        so_far = progress(standing.records, expected, at_once=self._at_once(standing))
-        self._watcher.planned(replace(so_far, left_s=None) if self._virtual else so_far)
-        return expected
+        return self._told(standing)
 
     def goes_on(self, standing: Standing) -> None:
         """Say it again."""
+        self._told(standing)
+
+    def _told(self, standing: Standing) -> Prospect:
+        """Say it; of launches in virtual time, only those that were seen tell what they take."""
         made = len(standing.records) - self._known
         pace = (time.monotonic() - self._began) / made if self._virtual and made else None
         expected = prospect(standing.records, self._space, self._proposer)
-        self._watcher.planned(progress(standing.records, expected, pace, at_once=self._at_once(standing)))
+        so_far = progress(standing.records, expected, pace, at_once=self._at_once(standing))
+        self._watcher.planned(replace(so_far, left_s=None) if self._virtual and pace is None else so_far)
+        return expected
 
     def _at_once(self, standing: Standing) -> int:
         return max(1, len(standing.running) + self._launches)

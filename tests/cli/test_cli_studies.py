@@ -29,7 +29,8 @@ def test_every_study_is_a_line(tmp_path: Path) -> None:
     for name in ("summary.json", "trials/0000-baseline/result.json"):
         (studies / "broken" / name).write_text("{")
     heading, *lines = spectune("studies", cwd=tmp_path).stdout.splitlines()
-    assert heading.split() == ["study", "engine", "launches", "verdict", "recommended", "speedup", "last", "launch"]
+    assert heading.split() == [column for one in COLUMNS for column in one.heading.split()]
+    assert "best speculation" in heading, "whatever is recommended"
     summary = json.loads((studies / "example/summary.json").read_text())
     assert [line.split()[0] for line in lines] == ["begun", "broken", "example"]
     assert " no answer yet " in lines[0]
@@ -98,7 +99,7 @@ def test_a_row_takes_one_line_at_any_width(width: int) -> None:
     lines = shown([LONG, ("short", "simulated", "3", "no answer yet", "", "", "")], width)
     assert len(lines) == 3
     assert max(len(line.rstrip()) for line in lines) <= width
-    for kept in ("study", "launches", "verdict", "speedup"):
+    for kept in ("study", "launches", "verdict", "best speculation"):
         assert kept in lines[0]
     for whole in ("1024", "do not speculate so far", "12.34 (11.11–13.33)"):
         assert whole in lines[1]
