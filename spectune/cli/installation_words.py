@@ -14,7 +14,8 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from spectune.cli.terminal import clock
 
-EVERY_S = 15.0  # between two lines
+EVERY_S = 15.0  # between two lines, where something has changed
+SILENT = 4  # times that, where nothing has
 ENOUGH = 0.05
 """Share of an installation that has to be done before it says how long the rest takes."""
 Tell = Callable[[str, float | None], None]
@@ -50,14 +51,19 @@ def _bar(console: Console) -> Progress:
 
 
 class Lines:
-    """What is going on, in a line at the beginning and one every few seconds."""
+    """What is going on: a line at the beginning, one every few seconds as it gets on, fewer where not.
+
+    Attributes:
+        began: When, on the monotonic clock.
+    """
 
     def __init__(self, console: Console, first: str, every_s: float = EVERY_S) -> None:
         self._console, self._every_s = console, every_s
         self._step = first
         self._share: float | None = None
-        self._began = time.monotonic()
+        self.began = time.monotonic()
         self._known: tuple[float, float] | None = None  # share at the first line that knew one, and when that was
+        self._told, self._told_at = (first, ""), self.began
         self._over = threading.Event()
         self._teller = threading.Thread(target=self._tell, daemon=True)
 
@@ -78,11 +84,20 @@ class Lines:
 
     def _tell(self) -> None:
         while not self._over.wait(self._every_s):
-            now, step, share, left_s = time.monotonic(), self._step, self._share, None
-            if share is not None:  # what an earlier installation had done is told at once, and is no pace
-                known, since = self._known = self._known or (share, now)
-                left_s = left(share - known, 1.0 - share, now - since)
-            self._console.print(standing(step, share, now - self._began, left_s), markup=False)
+            if (line := self.line(time.monotonic())) is not None:
+                self._console.print(line, markup=False)
+
+    def line(self, now: float) -> str | None:
+        """Return what to say at a moment, None where it would repeat the last line."""
+        step, share, left_s = self._step, self._share, None
+        moved = self._told != (step, percent(share))
+        if not moved and now - self._told_at < SILENT * self._every_s:
+            return None
+        if share is not None:  # what an earlier installation had done is told at once, and is no pace
+            known, since = self._known = self._known or (share, now)
+            left_s = left(share - known, 1.0 - share, now - since) if moved else None  # nor is standing still
+        self._told, self._told_at = (step, percent(share)), now
+        return standing(step, share, now - self.began, left_s)
 
 
 def left(done: float, to_come: float, elapsed_s: float) -> float | None:
@@ -96,8 +111,13 @@ def left(done: float, to_come: float, elapsed_s: float) -> float | None:
     return None if done < ENOUGH else elapsed_s * to_come / done
 
 
+def percent(share: float | None) -> str:
+    """Return a share as a line has it; nothing while it is not known."""
+    return "" if share is None else f"{share:.0%}"
+
+
 def standing(step: str, share: float | None, elapsed_s: float, left_s: float | None) -> str:
     """Return how far it is, in a line."""
-    done = "" if share is None else f"{share:.0%} done, "
+    done = f"{percent(share)} done, " if share is not None else ""
     rest = "" if left_s is None else f", about {clock(left_s)} left"
     return f"{step}: {done}{clock(elapsed_s)} so far{rest}"

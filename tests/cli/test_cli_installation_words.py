@@ -52,6 +52,19 @@ def test_a_step_that_says_nothing_is_told_all_the_same(monkeypatch: pytest.Monke
     assert last.startswith("installing SGLang: 75% done, 0 s so far, about 0 s left")
 
 
+def test_a_line_that_would_repeat_the_last_one_waits() -> None:
+    lines = Lines(Console(file=io.StringIO()), "asking pip", every_s=15.0)
+    began = lines.began
+    lines("installing torch", 0.20)
+    assert lines.line(began + 15) == "installing torch: 20% done, 15 s so far"
+    lines("installing torch", 0.45)
+    assert lines.line(began + 30) == "installing torch: 45% done, 30 s so far, about 33 s left"
+    assert [lines.line(began + at) for at in (45, 60, 75)] == [None] * 3
+    assert lines.line(began + 90) == "installing torch: 45% done, 2 min so far", "nobody knows how long it stands still"
+    lines("installing torch", 0.50)
+    assert lines.line(began + 105) == "installing torch: 50% done, 2 min so far, about 2 min left"
+
+
 def test_a_short_installation_is_one_line() -> None:
     said = io.StringIO()
     with told(Console(file=said, width=1000), "asking pip") as tell:
