@@ -80,7 +80,7 @@ class Drift:
     def words(self) -> str:
         """The drift in a sentence."""
         rate, lo, hi = (
-            f"{math.expm1(value):+.1%}" for value in (self.per_hour.est, self.per_hour.lo, self.per_hour.hi)
+            f"{math.expm1(value):+z.1%}" for value in (self.per_hour.est, self.per_hour.lo, self.per_hour.hi)
         )
         if self.shown:
             return f"the machine drifted by {rate} an hour ({lo} to {hi}); all figures are brought to the same time"
@@ -108,8 +108,8 @@ class Jump:
         """The jump in a sentence."""
         change, lo, hi = (math.expm1(value) for value in (self.change.est, self.change.lo, self.change.hi))
         return (
-            f"the machine changed between launches {self.before} and {self.after}: {change:+.1%} ({lo:+.1%} to "
-            f"{hi:+.1%}); only launches from {self.after} on are compared"
+            f"the machine changed between launches {self.before} and {self.after}: {change:+z.1%} ({lo:+z.1%} to "
+            f"{hi:+z.1%}); only launches from {self.after} on are compared"
         )
 
 

@@ -114,7 +114,7 @@ def _print_waterfall(falls: Waterfall) -> None:
     _heading(f"From no speculation to {falls.label} at {falls.level}", "ms per token", "tok/s")
     ends = {falls.steps[0].name, falls.steps[-1].name}
     for step in falls.steps:
-        change = "" if step.name in ends else f"{step.tok_s:+.1f}"
+        change = "" if step.name in ends else f"{step.tok_s:+z.1f}"
         words = step.words if len(step.words) <= LONGEST_STEP else "this candidate"
         OUT.print(f"{words:<64}{step.reached_ms:>12.2f}{step.reached_tok_s:>12.1f}{change:>12}", markup=False)
 

@@ -66,7 +66,7 @@ def _print_errors(errors: Sequence[Checked]) -> None:
         return
     print_line("predicted for launches that were left out of the fit:")
     rows = [COLUMNS, *((one.figure, str(one.batch), "yes" if one.speculative else "no", str(one.candidates),
-                        f"{one.median:.1%}", f"{one.p90:.1%}", f"{one.bias:+.1%}") for one in errors)]  # fmt: skip
+                        f"{one.median:.1%}", f"{one.p90:.1%}", f"{one.bias:+z.1%}") for one in errors)]  # fmt: skip
     widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
     for row in rows:
         cells = [text.rjust(width) if at else text.ljust(width)

@@ -27,7 +27,6 @@ from spectune.search.proposing.warm_start import WarmStart
 from spectune.space import Candidate, SearchSpace
 
 SHOWN_COMMANDS = 3
-WIDEST = 100  # characters of what a rule says
 
 
 @dataclass(frozen=True)
@@ -200,7 +199,7 @@ def _print_census(counted: Census) -> None:
 
 def _print_counts(counts: Mapping[str, int], explained: Mapping[str, str]) -> None:
     for rule, times in sorted(counts.items(), key=lambda entry: -entry[1]):
-        said = printable(explained.get(rule, ""), WIDEST)
+        said = printable(explained.get(rule, ""))
         _say(f"  {times:>10,}  {rule}" + (f": {said}" if said else ""))
 
 

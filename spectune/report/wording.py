@@ -83,4 +83,4 @@ def plain(value: Any) -> str:
 
 def percent(change: float) -> str:
     """Return a relative change with its sign, such as `+1.2 %`."""
-    return f"{100.0 * change:+.1f} %".replace("-", "−")
+    return f"{100.0 * change:+z.1f} %".replace("-", "−")

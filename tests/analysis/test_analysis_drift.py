@@ -79,6 +79,11 @@ def test_an_interval_that_holds_everything_is_not_the_absence_of_drift(reach, sa
     assert "nothing is corrected" in words
 
 
+def test_nothing_has_no_sign_of_its_own():
+    words = Drift(Estimate(-0.0001, -0.01, 0.01), 2.0).words
+    assert words.startswith("no drift is seen: +0.0% an hour (")
+
+
 def test_too_few_repeats_say_nothing_of_drift():
     assert find_drift(repeats([0.0, 0.1, 0.2])) is None
     assert find_drift(repeats([0.0] * 4, groups=("a", "b", "c", "d"))) is None

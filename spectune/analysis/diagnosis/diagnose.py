@@ -156,7 +156,7 @@ def _without_arithmetic(case: Case) -> Iterator[str]:
         yield f"no speculation; one request decodes at {speed:.1f} tok/s, a step takes {load.cycle_ms:.2f} ms"
         if case.baseline_tok_s is not None:
             change = speed / case.baseline_tok_s - 1.0
-            yield f"that is {change:+.0%} against the baseline of {case.baseline_tok_s:g} tok/s"
+            yield f"that is {change:+z.0%} against the baseline of {case.baseline_tok_s:g} tok/s"
     elif length is None:
         yield "this server speculates, but it does not say its accept length"
     else:

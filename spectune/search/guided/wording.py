@@ -42,7 +42,7 @@ def compared(
     if not np.allclose(weights, weights[0]):
         mixture = f", {space.objectives[int(np.argmax(weights))].name} counting {weights.max():.0%}"
     figures = describe(space, beliefs, number)
-    return f"{figures}: {math.expm1(better):+.1%} against the best so far{mixture}, {sure:.0%} likely better{by}"
+    return f"{figures}: {math.expm1(better):+z.1%} against the best so far{mixture}, {sure:.0%} likely better{by}"
 
 
 def _figure(value: float) -> str:

@@ -147,7 +147,7 @@ def _words(row: BreakEvenRow, parts: CycleParts, by: str, measured: float) -> It
         f"{abs(change):.0%} {'faster' if change > 0 else 'slower'} than" if abs(change) >= AS_FAST else "as fast as"
     )
     low, high = row.speedup.lo - 1.0, row.speedup.hi - 1.0
-    known = f"{low:+.0%} to {high:+.0%}" if math.isfinite(high) else TOO_SHORT
+    known = f"{low:+z.0%} to {high:+z.0%}" if math.isfinite(high) else TOO_SHORT
     yield f"{by}{PAYS[row.verdict]}: {faster} the best baseline ({known})"
     if row.bound is not None and row.break_even.est >= row.bound:
         yield f"these settings reach an accept length of {row.bound} at most: at this cycle no drafter makes them pay"
@@ -163,5 +163,5 @@ def _split(parts: CycleParts) -> str:
         return parts.words
     host = "" if parts.host_ms is None else f", host {parts.host_ms.est:.1f} ms"
     verify = "verify" if parts.host_ms is not None else "verify with host"
-    rest = f", not explained {round(parts.unexplained_ms, 1) + 0.0:+.1f} ms"  # there is no -0.0
+    rest = f", not explained {parts.unexplained_ms:+z.1f} ms"
     return f"the cycle: draft {parts.draft_ms.est:.1f} ms, {verify} {parts.verify_ms.est:.1f} ms{host}{rest}"
