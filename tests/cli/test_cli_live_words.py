@@ -49,8 +49,8 @@ def test_only_the_last_launch_that_is_allowed_is_nearly_the_end() -> None:
 
 def test_a_study_that_launches_nothing_more_says_why() -> None:
     assert nothing_more(9, 12, "it is plain") == (
-        "nothing more was launched: 9 of the 12 launches that the budget allows were made, and the search needs no more: "
-        "it is plain"
+        "nothing more was launched: 9 of the 12 launches that the budget allows were made, and the search needs no "
+        "more: it is plain"
     )
     for allowed in (9, None):
         assert nothing_more(9, allowed, "it is plain") == "nothing more was launched: it is plain"
