@@ -7,7 +7,7 @@
 # c8: decode speed 418.5 tok/s [343.4, 510.1], output throughput 3190.1 tok/s [2568.6, 3961.9], accept length 4.51 [4.43, 4.59], TTFT p95 17.2 ms
 # needs the folder /opt/spectune/engines/cpu-reference/content-49e96bf731ff/models/target (model-path)
 # needs the folder /opt/spectune/engines/cpu-reference/content-49e96bf731ff/models/drafter-strong (speculative-draft-model-path)
-# NOT CONFIRMED: no launch made after it was picked bears its figures out; to launch it again beside the best baseline: spectune check studies/example/export/launch-eagle3-drafter-strong-s5-k1-n6.sh
+# NOT CONFIRMED by its study: the figures are of the search alone, where the best of many is partly luck; to launch it again beside the best baseline: spectune check studies/example/export/launch-eagle3-drafter-strong-s5-k1-n6.sh
 # HOST and PORT choose the address, 127.0.0.1:30000 otherwise; more arguments are passed on
 set -euo pipefail
 
