@@ -40,6 +40,7 @@ def real_lives(cpu_runtime: Runtime, tmp_path_factory: pytest.TempPathFactory) -
             "dtype": "float32",
             "context-length": 2048,
             "decode-log-interval": 5,
+            "sleep-on-idle": True,  # or it keeps a core from the other tests until the last of them has ended
         },
         cpu_runtime.models,
     )

@@ -38,9 +38,10 @@ def test_the_rest_takes_as_long_as_the_pace_says(done: float, elapsed_s: float) 
 
 
 def test_a_step_that_says_nothing_is_told_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time, "monotonic", lambda: 100.0)
-    said = io.StringIO()
+    now, said = [100.0], io.StringIO()
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     with Lines(Console(file=said, width=1000), "asking pip", every_s=0.01) as lines:
+        now[0] = 100.4  # long after the first line, as it counts here
         until(lambda: "asking pip: 0 s so far" in said.getvalue())
         for share in (0.45, 0.5, 0.75):  # the first is what an earlier installation has done
             lines("installing SGLang", share)

@@ -248,10 +248,9 @@ class TestEngineServer:
 
     def test_its_log(self, served: Running) -> None:
         served.post("/generate", body(100))
-        log = served.log
-        for what, line in LINES.items():
-            assert re.search(STAMP + line, log, re.MULTILINE), what
-        captures = [line for line in log.splitlines() if "] Capture target" in line]
+        for what, line in LINES.items():  # some of which it writes when it has answered
+            assert eventually(lambda line=line: re.search(STAMP + line, served.log, re.MULTILINE)), what
+        captures = [line for line in served.log.splitlines() if "] Capture target" in line]
         assert [line for line in captures if not re.match(STAMP + CAPTURE, line)] == []
 
     def test_sigterm_drains(self, lives: Lives) -> None:
