@@ -6,6 +6,8 @@ import http.client
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -31,8 +33,16 @@ def classified(running: Running) -> FailureClass:
 def test_an_argument_nobody_knows_ends_with_2(tmp_path: Path) -> None:
     with engine(tmp_path, "--speculative-foo", "3") as running:
         assert running.ended() == 2
-        assert "sglang serve: error: unrecognized arguments: --speculative-foo 3" in running.log
-        assert classified(running) == FailureClass.UNSUPPORTED
+        refused = "SGLang would refuse this command: unrecognized arguments: --speculative-foo 3"
+        assert running.log == f"spectune: {refused}\n"
+
+
+def test_a_search_is_told_of_an_argument_nobody_knows_in_sglangs_words() -> None:
+    argv = [sys.executable, "-m", "spectune.engines.simulated", "--model-path", "target", "--speculative-foo", "3"]
+    env = os.environ | {"SPECTUNE_SIM_PROFILE": "llama-3.3-70b-nvlink"}
+    ended = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
+    assert "error: unrecognized arguments: --speculative-foo 3" in ended.stderr
+    assert classify(ended.stderr, ended.returncode, SIGNATURES).failure_class == FailureClass.UNSUPPORTED
 
 
 def test_a_combination_the_resolver_refuses_ends_with_1(tmp_path: Path) -> None:
