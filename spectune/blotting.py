@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 
 from spectune.errors import SpectuneError
 from spectune.withheld import BLOT, PLACEHOLDER, hides_secret
 
+T = TypeVar("T")
 
-def blotted(value: Any, secrets: Iterable[str]) -> Any:
-    """Return JSON data with every secret in any of its strings replaced."""
+
+def blotted(value: T, secrets: Iterable[str]) -> T:
+    """Return JSON data, or data classes, with every secret in any of their strings replaced."""
     ordered = sorted(secrets, key=len, reverse=True)  # a secret may be part of a longer one
-    return _blotted(value, ordered) if ordered else value
+    found: T = _blotted(value, ordered) if ordered else value
+    return found
 
 
 def _blotted(value: Any, secrets: list[str]) -> Any:
+    if isinstance(value, Enum):
+        return value
     if isinstance(value, str):
         for secret in secrets:
             value = value.replace(secret, BLOT)
@@ -28,6 +35,8 @@ def _blotted(value: Any, secrets: list[str]) -> Any:
         return {_blotted(name, secrets): _blotted(entry, secrets) for name, entry in value.items()}
     if isinstance(value, list | tuple):
         return type(value)([_blotted(entry, secrets) for entry in value])
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{entry.name: _blotted(getattr(value, entry.name), secrets) for entry in fields(value)})
     return value
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from spectune.blotting import blot_file, blotted, blotted_yaml
 from spectune.errors import SpectuneError
+from spectune.serving import Failure, FailureClass
 from spectune.withheld import BLOT, hides_secret, secret_variables
 
 SECRET = "hf_" + "Qz7" * 9
@@ -56,6 +57,11 @@ def test_what_holds_no_secret_is_the_same_afterwards(value: object) -> None:
 
 def test_of_two_secrets_the_longer_one_goes_first() -> None:
     assert blotted({"a": ("x-secret-long", ["secret"])}, ["secret", "secret-long"]) == {"a": (f"x-{BLOT}", [BLOT])}
+
+
+def test_data_classes_lose_their_secrets_and_keep_their_type() -> None:
+    failure = Failure(FailureClass.CRASH, "crash of secret-long", "x")
+    assert blotted([failure], ["secret-long", "crash"]) == [Failure(FailureClass.CRASH, f"{BLOT} of {BLOT}", "x")]
 
 
 def test_variables_are_known_by_name_or_value() -> None:

@@ -16,7 +16,7 @@ from spectune.search.why import break_even_of
 from spectune.space import SearchSpace
 
 Row = Mapping[str, Any]
-"""An entry of the summary's `candidates`, or the content of a `result.json`."""
+"""An entry of the summary's `candidates`."""
 
 
 @dataclass(frozen=True)
@@ -25,15 +25,15 @@ class Material:
 
     Attributes:
         told: Content of `summary.json`, secrets blotted out.
-        trials: Contents of the `result.json` files, secrets blotted out.
+        trials: All launches, failed and suspect ones too, secrets blotted out.
         environment: Content of `environment.json`, secrets blotted out; may be empty.
-        records: All launches as they were, failed and suspect ones too.
+        records: The same as they were.
         space: The search space.
         secrets: What must not be shown.
     """
 
     told: Row
-    trials: Sequence[Row]
+    trials: Sequence[TrialRecord]
     environment: Row
     records: Sequence[TrialRecord]
     space: SearchSpace
@@ -45,7 +45,7 @@ class Material:
         secrets = secret_values(record.command for record in records)
         return cls(
             told=blotted(summary, secrets),
-            trials=blotted([record.to_json() for record in records], secrets),
+            trials=[record.without(secrets) for record in records],
             environment=blotted(environment, secrets),
             records=records,
             space=space,
@@ -54,7 +54,7 @@ class Material:
 
     def shown(self, text: str) -> str:
         """Return a text without secrets."""
-        return str(blotted(text, self.secrets))
+        return blotted(text, self.secrets)
 
     @cached_property
     def rows(self) -> Sequence[Row]:
@@ -85,7 +85,7 @@ class Material:
     @cached_property
     def levels(self) -> tuple[str, ...]:
         """Levels in the order of the file, as far as they were measured."""
-        measured = {level["level"] for trial in self.trials for level in trial["levels"]}
+        measured = {level.level for trial in self.trials for level in trial.levels}
         return tuple(name for name in self.space.workload.level_names if name in measured)
 
     @property
@@ -96,20 +96,16 @@ class Material:
 
     @cached_property
     def break_even(self) -> BreakEvenOfStudy:
-        """What the study says about whether speculation pays and why not more, secrets not blotted out."""
-        return break_even_of(self.records, self.space, engine=str(self.told["engine"]))
-
-    @cached_property
-    def why(self) -> Row:
-        """The same as JSON, secrets blotted out."""
-        return dict(blotted(self.break_even.to_json(), self.secrets))
+        """What the study says about whether speculation pays and why not more, secrets blotted out."""
+        found = break_even_of(self.records, self.space, engine=str(self.told["engine"]))
+        return blotted(found, self.secrets)
 
     @cached_property
     def remarks(self) -> Mapping[tuple[str, str], Sequence[str]]:
         """What wanted speeds ask for, and figures that do not fit together, by candidate and level, in sentences."""
-        whole = [row for row in self.why["rows"] if row["prompt_class"] is None]
+        whole = [row for row in self.break_even.rows if row.prompt_class is None]
         return {
-            (row["candidate_id"], row["level"]): [one["words"] for one in (*row["needed"], *row["contradictions"])]
+            (row.candidate_id, row.level): [*(n.words for n in row.needed), *(c.words for c in row.contradictions)]
             for row in whole
         }
 

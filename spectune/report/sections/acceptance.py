@@ -13,6 +13,7 @@ from spectune.report.sections.break_even import VERDICTS
 from spectune.report.sections.section import Section
 from spectune.report.sections.trade_off import highlighted, name_of
 from spectune.report.wording import NOTHING, length
+from spectune.search.storage.records import Status
 
 MOST_CURVES = 8
 
@@ -52,7 +53,7 @@ def acceptance(material: Material) -> Section | None:
     table = _table(material.told["candidates"])
     if not shown and table is None:
         return None
-    return Section("acceptance", "What is accepted", Acceptance(about, tuple(map(material.shown, words)), shown, table))
+    return Section("acceptance", "What is accepted", Acceptance(about, tuple(words), shown, table))
 
 
 def _strata(material: Material, level: str) -> list[Stratum]:
@@ -91,10 +92,10 @@ def _by_position(material: Material) -> Plot | None:
 def _curve(material: Material, candidate: str) -> Sequence[float]:
     """Return the survival curve at the first level of a candidate's first launch that has one."""
     for trial in material.trials:
-        if trial["candidate_id"] == candidate and trial["status"] == "ok":
-            for level in trial["levels"]:
-                if level["level"] == material.levels[0] and level["per_position"]:
-                    return list(level["per_position"])
+        if trial.candidate.candidate_id == candidate and trial.status is Status.OK:
+            level = trial.level(material.levels[0])
+            if level is not None and level.per_position:
+                return level.per_position
     return ()
 
 
@@ -111,10 +112,8 @@ def _by_kind(material: Material, level: str, kinds: Sequence[Stratum]) -> Plot |
         tone = VERDICTS[kind.verdict]
         requests = count(kind.requests, "request")
         tip = f"{kind.words}\naccept length {kind.accept_length.words}\n{requests}"
-        dots.append(
-            Dot(x.across(kind.accept_length.est), at, tone, material.shown(tip), whiskers=span(x, triple, at, tone))
-        )
-        names.append(RowName(at, material.shown(f"{kind.words} ({requests})")))
+        dots.append(Dot(x.across(kind.accept_length.est), at, tone, tip, whiskers=span(x, triple, at, tone)))
+        names.append(RowName(at, f"{kind.words} ({requests})"))
     needed, low, high = map(x.across, (even.est, even.lo, even.hi))
     line = Segment(needed, 0, needed, 100, "text", "dashed")
     band = Box(low, 0, round(high - low, 2), 100, "baseline", faint=True)

@@ -30,10 +30,10 @@ def failures(material: Material) -> Section | None:
     """Return failed launches, the most frequent class first; None where nothing failed."""
     groups: dict[str, list[Failed]] = {}
     for trial in material.trials:
-        if trial["failure_class"] is not None:
-            label = material.labels[trial["candidate_id"]]
-            failed = Failed(trial["trial"], label, trial["failure_message"] or "", trial["failure_excerpt"] or "")
-            groups.setdefault(trial["failure_class"], []).append(failed)
+        if (failure := trial.failure) is not None:
+            label = material.labels[trial.candidate.candidate_id]
+            failed = Failed(trial.trial, label, failure.message, failure.excerpt)
+            groups.setdefault(failure.failure_class, []).append(failed)
     if not groups:
         return None
     ranked = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))

@@ -38,11 +38,11 @@ def figures(material: Material) -> Section | None:
     """Return a row per launch and level; None where nothing was measured."""
     rows = tuple(
         FigureRow(
-            trial["trial"], trial["role"], trial["status"], level["level"], material.labels[trial["candidate_id"]],
-            tuple(_cells(level)),
+            trial.trial, trial.role, trial.status, level.level, material.labels[trial.candidate.candidate_id],
+            tuple(_cells(level.to_json())),
         )
         for trial in material.trials
-        for level in trial["levels"]
+        for level in trial.levels
     )  # fmt: skip
     return Section("figures", "All figures", Figures(COLUMNS, rows)) if rows else None
 

@@ -49,8 +49,8 @@ def load(material: Material) -> Section | None:
         return None
     words = [_sentence(row) for level in material.levels if (row := material.row(material.focus, level))]
     about = "" if material.focus is None else f"{material.labels[material.focus]}:"
-    limit = material.why["load_limit"]
-    words += [] if limit is None else [limit["words"]]
+    limit = material.break_even.load_limit
+    words += [] if limit is None else [limit.words]
     return Section("load", "Speed by load", Load(about, tuple(words), _plot(material), offered))
 
 
@@ -58,12 +58,12 @@ def open_levels(material: Material) -> Sequence[OpenLevel]:
     """Return what was offered and achieved at levels with a request rate, a row per launch."""
     return [
         OpenLevel(
-            material.labels[trial["candidate_id"]], trial["trial"], level["level"], number(level["offered_rate"], 3),
-            number(level["achieved_rate"], 3), f"{level['achieved_rate'] / level['offered_rate']:.0%}",
+            material.labels[trial.candidate.candidate_id], trial.trial, level.level, number(level.offered_rate, 3),
+            number(level.achieved_rate, 3), f"{level.achieved_rate / level.offered_rate:.0%}",
         )
         for trial in material.trials
-        for level in trial["levels"]
-        if level["offered_rate"] and level["achieved_rate"] is not None
+        for level in trial.levels
+        if level.offered_rate and level.achieved_rate is not None
     ]  # fmt: skip
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from spectune.report.material import Material, Row
+from spectune.report.material import Material
 from spectune.report.plots import Axis, Box, Dot, Key, Plot, Scale, Segment, Tick
 from spectune.report.sections.trade_off import shape_of
 from spectune.report.wording import duration
 from spectune.search.evidence.speeds import together
+from spectune.search.storage.records import Status, TrialRecord
+from spectune.search.storage.steps import Role
 
 PHASES = {
     "startup": ("s1", "engine start-up"),
@@ -31,7 +33,7 @@ def timeline(material: Material) -> Plot | None:
         found.append((trial, value.est if (value := speed(record)) is not None else None))
     if not spent:
         return None
-    reference = next((value for trial, value in found if value and trial["role"] == "baseline"), None)
+    reference = next((value for trial, value in found if value and trial.role is Role.BASELINE), None)
     reference = reference or next((value for _, value in found if value), None)
     x, minutes = Scale(0.0, spent / 3600.0), spent < 2 * 3600.0
     ratios = [value / reference if value and reference else None for _, value in found]
@@ -68,24 +70,26 @@ def _above_strip(y: Scale) -> Iterator[Tick]:
         yield Tick(_lifted(tick.at), tick.label)
 
 
-def _dot(trial: Row, material: Material, x: float, ratio: float | None, y: Scale) -> Dot:
-    label = f"trial {trial['trial']} ({trial['role']}): {material.labels[trial['candidate_id']]}"
-    if trial["status"] == "failed":
-        return Dot(x, _lifted(100.0), "bad", f"{label}\nfailed: {trial['failure_class']}\n{trial['why']}", "cross")
-    tone = {"baseline": "baseline", "drift": "s2", "confirm": "good"}.get(trial["role"], "accent")
+def _dot(trial: TrialRecord, material: Material, x: float, ratio: float | None, y: Scale) -> Dot:
+    candidate = trial.candidate.candidate_id
+    label = f"trial {trial.trial} ({trial.role}): {material.labels[candidate]}"
+    if trial.failure is not None:
+        tip = f"{label}\nfailed: {trial.failure.failure_class}\n{trial.why}"
+        return Dot(x, _lifted(100.0), "bad", tip, "cross")
+    tone = {Role.BASELINE: "baseline", Role.DRIFT: "s2", Role.CONFIRM: "good"}.get(trial.role, "accent")
     speed = "not measured in every objective" if ratio is None else f"{ratio:.3f} × the first baseline"
     at = _lifted(100.0 if ratio is None else y.up(ratio))
-    suspect = trial["status"] == "suspect"
-    tip, shape = f"{label}\n{speed}\n{trial['why']}", shape_of(material, trial["candidate_id"])
+    suspect = trial.status is Status.SUSPECT
+    tip, shape = f"{label}\n{speed}\n{trial.why}", shape_of(material, candidate)
     return Dot(x, at, "unclear" if suspect else tone, tip, shape, not suspect)
 
 
-def _boxes(trial: Row, x: Scale, begin: float) -> Iterator[Box]:
+def _boxes(trial: TrialRecord, x: Scale, begin: float) -> Iterator[Box]:
     for name, (tone, title) in PHASES.items():
-        seconds = max(trial["seconds"].get(name, 0.0), 0.0)
+        seconds = max(getattr(trial.seconds, name), 0.0)
         end = begin + seconds / 3600.0
         width = round(x.across(end) - x.across(begin), 3)
         if width > 0:
-            tip = f"trial {trial['trial']}: {title}, {duration(seconds)}"
+            tip = f"trial {trial.trial}: {title}, {duration(seconds)}"
             yield Box(x.across(begin), 100.0 - STRIP, width, STRIP, tone, tip)
         begin = end

@@ -9,6 +9,7 @@ from spectune.counts import several
 from spectune.report import wording
 from spectune.report.material import Material
 from spectune.report.sections.section import Section
+from spectune.search.storage.records import Status
 
 DECISIONS = {
     "speculation": ("good", "Speculate"),
@@ -79,8 +80,8 @@ def _decision(material: Material) -> tuple[str, str]:
 def _tiles(material: Material) -> Iterator[Tile]:
     yield from _judged(material)
     trials = material.trials
-    failed = sum(trial["status"] == "failed" for trial in trials)
-    suspect = sum(trial["status"] == "suspect" for trial in trials)
+    failed = sum(trial.status is Status.FAILED for trial in trials)
+    suspect = sum(trial.status is Status.SUSPECT for trial in trials)
     yield Tile(
         str(len(trials)), "launch" if len(trials) == 1 else several("launch"), f"{failed} failed, {suspect} suspect"
     )  # fmt: skip

@@ -71,12 +71,12 @@ def curves(material: Material) -> tuple[Curve, ...]:
 
 def _best(material: Material, row: Row) -> Iterator[tuple[float, float, str]]:
     """Yield what a drafter of each quality would give with the settings that suit it best."""
-    predicted = material.why["what_if"]
-    if predicted is None or (predicted["candidate_id"], predicted["level"]) != (row["candidate_id"], row["level"]):
+    predicted = material.break_even.what_if
+    if predicted is None or (predicted.candidate_id, predicted.level) != (row["candidate_id"], row["level"]):
         return
-    for point in predicted["by_accept_length"]:
-        settings = (point[f"best_{name}"] for name in ("num_steps", "eagle_topk", "num_draft_tokens"))
-        yield point["accept_length"], point["best_speed"], ",".join(map(str, settings))
+    for at in predicted.by_accept_length:
+        settings = f"{at.best_num_steps},{at.best_eagle_topk},{at.best_num_draft_tokens}"
+        yield at.accept_length, at.best_speed, settings
 
 
 def _curve(index: int, row: Row, targets: Sequence[float], best: Sequence[tuple[float, float, str]]) -> Curve:

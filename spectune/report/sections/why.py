@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from spectune.report.material import Material, Row
+from spectune.analysis.why.result import LostSpeed, Waterfall, WaterfallStep
+from spectune.report.material import Material
 from spectune.report.plots import Axis, Box, Plot, RowName, Rows, Scale, Segment
 from spectune.report.sections.section import Section
 from spectune.report.wording import number
@@ -53,17 +54,17 @@ class Why:
 
 def why(material: Material) -> Section | None:
     """Return why the speculation the report looks at is not faster; None where nothing can be compared."""
-    told = material.why
-    if told["candidate_id"] is None:
+    told = material.break_even
+    if told.candidate_id is None:
         return None
-    own = [fall for fall in told["waterfalls"] if fall["candidate_id"] == told["candidate_id"]]
-    ranked = sorted(own, key=lambda fall: fall["level"] != told["level"])
+    own = [fall for fall in told.waterfalls if fall.candidate_id == told.candidate_id]
+    ranked = sorted(own, key=lambda fall: fall.level != told.level)
     content = Why(
-        about=f"{material.labels[told['candidate_id']]} at {told['level']}, {told['why']}:",
-        words=(*told["words"], *_outside_graphs(material)),
+        about=f"{material.labels[told.candidate_id]} at {told.level}, {told.why}:",
+        words=(*told.words, *_outside_graphs(material)),
         plots=tuple(_waterfall(index, fall) for index, fall in enumerate(ranked)),
-        causes=tuple(_cause(cause) for cause in told["causes"]),
-        actions=tuple((words, str(cost)) for words, cost in told["actions"]),
+        causes=tuple(_cause(cause) for cause in told.causes),
+        actions=told.actions,
     )
     return Section("why", "Why not faster", content)
 
@@ -71,62 +72,61 @@ def why(material: Material) -> Section | None:
 def _outside_graphs(material: Material) -> Iterator[str]:
     """Yield what of this candidate ran outside CUDA graphs, at all loads together."""
     found = material.told["outside_graphs"]
-    if found is not None and found["candidate_id"] == material.why["candidate_id"]:
+    if found is not None and found["candidate_id"] == material.break_even.candidate_id:
         yield f"outside CUDA graphs: {found['evidence']}"
 
 
-def _cause(cause: Row) -> CauseRow:
-    lost = "" if cause["tok_s_lost"] is None else f"{number(cause['tok_s_lost'], 3)} tok/s"
-    most = "at most " if lost and cause["at_most"] else ""
-    return CauseRow(most + lost, cause["evidence"], cause["action"] or "", str(cause["cost"] or ""))
+def _cause(cause: LostSpeed) -> CauseRow:
+    lost = "" if cause.tok_s_lost is None else f"{number(cause.tok_s_lost, 3)} tok/s"
+    most = "at most " if lost and cause.at_most else ""
+    return CauseRow(most + lost, cause.evidence, cause.action or "", cause.cost or "")
 
 
-def _waterfall(index: int, fall: Row) -> Plot:
+def _waterfall(index: int, fall: Waterfall) -> Plot:
     """Return time per token, from the baseline's to the candidate's, a row a step."""
-    steps: Sequence[Row] = fall["steps"]
-    x = Scale.over((step["reached_ms"] for step in steps), holding=(0.0,))
-    rows = Rows(len(steps))
+    x = Scale.over((step.reached_ms for step in fall.steps), holding=(0.0,))
+    rows = Rows(len(fall.steps))
     boxes, segments, names = [], [], []
     before = 0.0
-    for number_, step in enumerate(steps):
-        after, at = step["reached_ms"], rows.at(number_)
-        begin = 0.0 if step["name"] in ENDS else before
-        tone = ENDS.get(step["name"]) or ("good" if step["ms"] < 0 else "bad")
+    for number_, step in enumerate(fall.steps):
+        after, at = step.reached_ms, rows.at(number_)
+        begin = 0.0 if step.name in ENDS else before
+        tone = ENDS.get(step.name) or ("good" if step.ms < 0 else "bad")
         left, right = sorted((x.across(begin), x.across(after)))
-        height = 100.0 * BAR / len(steps)
+        height = 100.0 * BAR / len(fall.steps)
         boxes.append(Box(left, at - height / 2, round(right - left, 2), height, tone, _tip(step)))
-        if number_ + 1 < len(steps):
+        if number_ + 1 < len(fall.steps):
             segments.append(Segment(x.across(after), at, x.across(after), rows.at(number_ + 1), "muted", "dotted"))
         names.append(RowName(at, f"{_change(step)}: {_name(step, fall)}"))
         before = after
     return Plot(
-        f"waterfall-{index}", f"From no speculation to this candidate, at {fall['level']}",
-        f"{fall['label']}: time per token of one request. Green steps make it shorter, red ones longer; every step "
+        f"waterfall-{index}", f"From no speculation to this candidate, at {fall.level}",
+        f"{fall.label}: time per token of one request. Green steps make it shorter, red ones longer; every step "
         "says what it changes.",
         Axis("milliseconds per token", x.x_ticks()), Axis(), rows.height,
         boxes=tuple(boxes), segments=tuple(segments), rows=tuple(names),
     )  # fmt: skip
 
 
-def _name(step: Row, fall: Row) -> str:
-    return "this candidate" if step["words"] == fall["label"] else str(step["words"])
+def _name(step: WaterfallStep, fall: Waterfall) -> str:
+    return "this candidate" if step.words == fall.label else step.words
 
 
-def _change(step: Row) -> str:
-    if step["name"] in ENDS:
-        return f"{number(step['ms'], 3)} ms ({number(step['tok_s'], 3)} tok/s)"
-    return f"{_signed(step['ms'])} ms ({_signed(step['tok_s'])} tok/s)"
+def _change(step: WaterfallStep) -> str:
+    if step.name in ENDS:
+        return f"{number(step.ms, 3)} ms ({number(step.tok_s, 3)} tok/s)"
+    return f"{_signed(step.ms)} ms ({_signed(step.tok_s)} tok/s)"
 
 
-def _tip(step: Row) -> str:
+def _tip(step: WaterfallStep) -> str:
     return "\n".join(_lines(step))
 
 
-def _lines(step: Row) -> Iterator[str]:
-    yield str(step["words"])
+def _lines(step: WaterfallStep) -> Iterator[str]:
+    yield step.words
     yield _change(step)
-    if step["name"] not in ENDS:
-        yield f"reached: {number(step['reached_ms'], 3)} ms, {number(step['reached_tok_s'], 3)} tok/s"
+    if step.name not in ENDS:
+        yield f"reached: {number(step.reached_ms, 3)} ms, {number(step.reached_tok_s, 3)} tok/s"
 
 
 def _signed(value: float) -> str:

@@ -96,7 +96,7 @@ class Address:
 
     def complaint(self, error: BaseException) -> str:
         """Return what the driver said, without secrets."""
-        return str(blotted(reason(error), self.secrets))
+        return blotted(reason(error), self.secrets)
 
     def unusable(self, error: BaseException) -> SpectuneError:
         """Return the one sentence for a database that cannot be used."""

@@ -99,20 +99,8 @@ class TrialRecord:
         return next((level for level in self.levels if level.level == name), None)
 
     def without(self, secrets: Iterable[str]) -> TrialRecord:
-        """Return the record as it may be kept and shown: secrets are blotted out of all that was said and given."""
-        hidden = sorted(secrets)
-        failure = self.failure
-        return replace(
-            self,
-            command=LaunchCommand(
-                blotted(self.command.argv, hidden), blotted(self.command.env, hidden), self.command.unset
-            ),
-            failure=failure
-            and replace(failure, message=blotted(failure.message, hidden), excerpt=blotted(failure.excerpt, hidden)),
-            suspect=tuple(Mismatch(m.field, blotted(m.wanted, hidden), blotted(m.got, hidden)) for m in self.suspect),
-            environment_reached=tuple(replace(r, wanted=blotted(r.wanted, hidden)) for r in self.environment_reached),
-            notes=blotted(self.notes, hidden),
-        )
+        """Return the record as it may be kept and shown: secrets are blotted out of all but what it is known by."""
+        return replace(blotted(self, secrets), candidate=self.candidate, place=self.place)
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of `result.json`; the same for a record that was read from one."""
