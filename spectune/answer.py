@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from spectune.search import (
 )
 from spectune.search.answer.picks import Need
 from spectune.search.answer.sentence import UNCONFIRMED
+from spectune.search.answer.summary_fields import CandidateLevel
 from spectune.search.storage.records import Status
 from spectune.space import SearchSpace
 
@@ -59,10 +60,10 @@ class Answer:
     @property
     def recommended_file(self) -> Path | None:
         """The launch file of the recommendation."""
-        recommended = self.summary["recommended"]
+        recommended = self.summary.recommended
         if recommended is None:
             return None
-        found = (e.shell for e in self.exported if e.candidate_id == recommended["candidate_id"])
+        found = (e.shell for e in self.exported if e.candidate_id == recommended.candidate_id)
         return next(found, None)
 
 
@@ -106,7 +107,7 @@ def deliver(
     exported: Sequence[ExportedFiles] = ()
     failed: SpectuneError | None = None
     try:
-        files.write_json(folder.summary_file, summary)
+        files.write_json(folder.summary_file, summary.to_json())
         exported = export_answer(folder, space, records, summary)
     except SpectuneError as error:
         failed = error
@@ -141,8 +142,8 @@ def export_answer(
         SpectuneError: There is no such launch, or a file cannot be written.
     """
     by_trial = {record.trial: record for record in records}
-    recommended = [] if summary["recommended"] is None else [summary["recommended"]["trial"]]
-    worth = [by_trial[trial] for trial in dict.fromkeys([*recommended, *summary["pareto"]])]
+    recommended = [] if summary.recommended is None else [summary.recommended.trial]
+    worth = [by_trial[trial] for trial in dict.fromkeys([*recommended, *summary.pareto])]
     origin = launch_origin(folder, space, summary)
     chosen, name = worth, None
     if pick is not None:
@@ -168,15 +169,14 @@ def outdated_picks(folder: StudyFolder, space: SearchSpace, records: Sequence[Tr
 
 def launch_origin(folder: StudyFolder, space: SearchSpace, summary: Summary) -> Origin:
     """Return where the launch files of a study come from."""
-    means: dict[str, list[Mapping[str, Any]]] = {}
-    for row in summary["candidates"]:
-        if row["class"] == "all":
-            means.setdefault(row["candidate_id"], []).append(row)
-    drifted = any(one["drift"] is not None and one["drift"]["corrected"] for one in summary["places"])
-    what = [*["the machine's drift"] * drifted, *["what places differ by"] * (len(summary["places"]) > 1)]
-    doubts = {name: UNCONFIRMED for name, rows in means.items() if not rows[0]["confirmed"]}
+    means: dict[str, list[CandidateLevel]] = {}
+    for one in summary.candidates:
+        means.setdefault(one.candidate_id, []).append(one)
+    drifted = any(place.drift is not None and place.drift.corrected for place in summary.places)
+    what = [*["the machine's drift"] * drifted, *["what places differ by"] * (len(summary.places) > 1)]
+    doubts = {name: UNCONFIRMED for name, levels in means.items() if not levels[0].confirmed}
     return Origin(
-        folder.name, summary["engine"], simulated=summary["simulated"], doubts=doubts, means=means,
+        folder.name, summary.engine, simulated=summary.simulated, doubts=doubts, means=means,
         gpus=space.engine.gpus, corrected=" and ".join(what),
     )  # fmt: skip
 

@@ -57,6 +57,11 @@ class Estimate:
         return cls(math.exp(log), math.exp(log - half_width), math.exp(log + half_width))
 
     @property
+    def bounded(self) -> bool:
+        """Whether both ends of the interval are known."""
+        return math.isfinite(self.lo) and math.isfinite(self.hi)
+
+    @property
     def relative_half_width(self) -> float:
         """Half the interval divided by the figure (0.015 = ±1.5 %); infinite for a figure of zero."""
         if self.lo == self.hi:
@@ -83,13 +88,13 @@ class Estimate:
     @property
     def words(self) -> str:
         """The figure and its interval, as people read them."""
-        if not (math.isfinite(self.lo) and math.isfinite(self.hi)):
+        if not self.bounded:
             return f"{self.est:.2f} (not known how exactly)"
         return self.cell(2)
 
     def cell(self, digits: int) -> str:
         """The same with so many decimals, for a column of a table."""
-        if not (math.isfinite(self.lo) and math.isfinite(self.hi)):
+        if not self.bounded:
             return f"{self.est:.{digits}f} (unknown)"
         return f"{self.est:.{digits}f} ({self.lo:.{digits}f}–{self.hi:.{digits}f})"
 

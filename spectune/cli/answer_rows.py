@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from spectune.search import Summary
 from spectune.search.answer.sentence import unconfirmed
+from spectune.search.answer.summary_fields import CandidateLevel
 
 SHOWN_OF_THE_REST = 6
 MARKS = {"pays": "green", "loses": "red", "unclear": "yellow"}
 """Colour of each verdict."""
-Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Shown:
 
     Attributes:
         label: Its name.
-        levels: Its rows of `summary.json`, one for each level.
+        levels: Its figures at each level.
         plain: Whether it does not speculate.
         recommended: Whether the study recommends it.
         optimal: Whether nothing beats it in every objective.
@@ -28,7 +28,7 @@ class Shown:
     """
 
     label: str
-    levels: Sequence[Row]
+    levels: Sequence[CandidateLevel]
     plain: bool
     recommended: bool
     optimal: bool
@@ -38,18 +38,18 @@ class Shown:
     def heading(self) -> str:
         """Its name, and what makes it worth a look."""
         first = self.levels[0]
-        confirmed = first["confirmed"] and not self.plain
+        confirmed = first.confirmed and not self.plain
         words = {
             "recommended": self.recommended, "not told apart": self.tied, "Pareto-optimal": self.optimal,
             "confirmed": confirmed,
         }  # fmt: skip
-        if (self.recommended or self.optimal) and not first["confirmed"]:
-            words[unconfirmed(first["trials"])] = True
+        if (self.recommended or self.optimal) and not first.confirmed:
+            words[unconfirmed(first.trials)] = True
         marks = ", ".join(word for word, holds in words.items() if holds)
         return f"{self.label} ({marks})" if marks else self.label
 
 
-def answer_rows(summary: Mapping[str, Any]) -> tuple[list[Shown], list[str]]:
+def answer_rows(summary: Summary) -> tuple[list[Shown], list[str]]:
     """Return the candidates to show, and what to say of those that are not.
 
     What the verdict rests on comes first, the recommended one before all, then the Pareto set and the best of the rest.
@@ -59,8 +59,8 @@ def answer_rows(summary: Mapping[str, Any]) -> tuple[list[Shown], list[str]]:
     every = list(_candidates(summary))
     plain = [one for one in every if one.plain]
     best = next((one for one in plain if one.recommended), None) or next(iter(_compared(summary, plain)), None)
-    by_id = {one.levels[0]["candidate_id"]: one for one in every}
-    first = [by_id[named] for named in summary["named"] if named in by_id]
+    by_id = {one.levels[0].candidate_id: one for one in every}
+    first = [by_id[named] for named in summary.named if named in by_id]
     first += [] if best is None or best in first else [best]
     rest = [one for one in every if (one.optimal or not one.plain) and one not in first]
     optimal = sum(one.optimal for one in rest)
@@ -70,44 +70,47 @@ def answer_rows(summary: Mapping[str, Any]) -> tuple[list[Shown], list[str]]:
     if best is not None and others:
         lines.append(_told(len(others), "without", [_speeds(one, best) for one in others]))
     if left := rest[optimal + SHOWN_OF_THE_REST :]:
-        speedups = [row["speedup"][0] for one in left for row in one.levels if row["speedup"]]
+        speedups = [at.figures.speedup.est for one in left for at in one.levels if at.figures.speedup is not None]
         lines.append(_told(len(left), "with", [speedups]))
     return shown, lines
 
 
-def _candidates(summary: Mapping[str, Any]) -> Iterator[Shown]:
+def _candidates(summary: Summary) -> Iterator[Shown]:
     """Yield every candidate: the recommended one, the Pareto set, then the rest, the fastest first."""
-    rows: dict[str, list[Row]] = {}
-    for row in summary["candidates"]:
-        if row["class"] == "all":
-            rows.setdefault(row["candidate_id"], []).append(row)
-    baselines = {row["trial"] for row in summary["baselines"]}
-    recommended = (summary["recommended"] or {}).get("candidate_id")
-    tied = {tie["candidate_id"] for tie in summary["ties"]}
+    by_id: dict[str, list[CandidateLevel]] = {}
+    for at in summary.candidates:
+        by_id.setdefault(at.candidate_id, []).append(at)
+    baselines = {launch.trial for launch in summary.baselines}
+    recommended = None if summary.recommended is None else summary.recommended.candidate_id
+    tied = {tie.candidate_id for tie in summary.ties}
     found = [
         Shown(
-            levels[0]["label"],
+            levels[0].label,
             levels,
-            plain=not baselines.isdisjoint(levels[0]["trials"]),
+            plain=not baselines.isdisjoint(levels[0].trials),
             recommended=candidate_id == recommended,
-            optimal=not set(summary["pareto"]).isdisjoint(levels[0]["trials"]),
+            optimal=not set(summary.pareto).isdisjoint(levels[0].trials),
             tied=candidate_id in tied,
         )
-        for candidate_id, levels in rows.items()
+        for candidate_id, levels in by_id.items()
     ]
-    yield from sorted(found, key=lambda one: (not one.recommended, not one.optimal, -one.levels[0]["decode_speed"][0]))
+
+    def rank(one: Shown) -> tuple[bool, bool, float]:
+        return not one.recommended, not one.optimal, -one.levels[0].figures.decode_speed.est
+
+    yield from sorted(found, key=rank)
 
 
-def _compared(summary: Mapping[str, Any], plain: Sequence[Shown]) -> list[Shown]:
+def _compared(summary: Summary, plain: Sequence[Shown]) -> list[Shown]:
     """Return the configurations without speculation, the one that all others are compared with first."""
-    wanted = (summary["speedup"] or {}).get("baseline_id")
-    return sorted(plain, key=lambda one: one.levels[0]["candidate_id"] != wanted)
+    wanted = None if summary.speedup is None else summary.speedup.baseline_id
+    return sorted(plain, key=lambda one: one.levels[0].candidate_id != wanted)
 
 
 def _speeds(one: Shown, best: Shown) -> list[float]:
     """Return the decode speeds of one over those of another, at the levels both have."""
-    of_best = {row["level"]: row["decode_speed"][0] for row in best.levels}
-    return [row["decode_speed"][0] / of_best[row["level"]] for row in one.levels if row["level"] in of_best]
+    of_best = {at.level: at.figures.decode_speed.est for at in best.levels}
+    return [at.figures.decode_speed.est / of_best[at.level] for at in one.levels if at.level in of_best]
 
 
 def _told(count: int, how: str, ratios: Sequence[Sequence[float]]) -> str:

@@ -2,51 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-Row = Mapping[str, Any]
+from spectune.search.guided.effects import Effect
+
 LEAD = (
     "what another value does to the best candidates, by the models fitted to all launches (the strongest of each "
     "parameter; predicted: no two launches differ in just that):"
 )
 
 
-def effect_lines(effects: Sequence[Row]) -> Iterator[str]:
-    """Yield the lines; none where nothing can be told yet.
-
-    Args:
-        effects: As `summary.json` has them.
-    """
-    by_parameter: dict[str, list[Row]] = {}
-    for row in effects:
-        by_parameter.setdefault(row["parameter"], []).append(row)
-    shown: list[list[Row]] = []
+def effect_lines(effects: Sequence[Effect]) -> Iterator[str]:
+    """Yield the lines; none where nothing can be told yet."""
+    by_parameter: dict[str, list[Effect]] = {}
+    for effect in effects:
+        by_parameter.setdefault(effect.parameter, []).append(effect)
+    shown: list[list[Effect]] = []
     same: list[str] = []
     undecided: list[str] = []
     unknown: list[str] = []
-    for parameter, rows in by_parameter.items():
-        decided = [row for row in rows if _decided(row)]
+    for parameter, of_it in by_parameter.items():
+        decided = [one for one in of_it if _decided(one)]
         if decided:
-            strongest = max(decided, key=lambda row: abs(row["effect"][0]))
-            shown.append([row for row in decided if row["value"] == strongest["value"]])
-        elif all("no difference" in row["says"] for row in rows):
-            within = max(max(map(abs, row["effect"][1:])) for row in rows)
-            launched = any(row["basis"] == "launches" for row in rows)
+            strongest = max(decided, key=lambda one: abs(one.change.est))
+            shown.append([one for one in decided if one.value == strongest.value])
+        elif all("no difference" in one.says for one in of_it):
+            within = max(max(abs(one.change.lo), abs(one.change.hi)) for one in of_it)
+            launched = any(one.basis == "launches" for one in of_it)
             same.append(f"{parameter} (within ±{within:.1%}{'' if launched else ', predicted'})")
         else:
-            never_varied = all(row["basis"] == "nothing" for row in rows)
+            never_varied = all(one.basis == "nothing" for one in of_it)
             (unknown if never_varied else undecided).append(parameter)
     if shown or same or undecided or unknown:
         yield LEAD
-    for rows in sorted(shown, key=lambda rows: -max(abs(row["effect"][0]) for row in rows)):
-        told = ", ".join(f"{row['objective']}@{row['level']} {row['says']}" for row in rows)
-        yield f"  {rows[0]['parameter']} {rows[0]['instead']}: {told}"
+    for alike in sorted(shown, key=lambda alike: -max(abs(one.change.est) for one in alike)):
+        told = ", ".join(f"{one.objective}@{one.level} {one.says}" for one in alike)
+        yield f"  {alike[0].parameter} {alike[0].instead}: {told}"
     for lead, names in (("makes no difference", same), ("not decided", undecided), ("unknown, never varied", unknown)):
         if names:
             yield f"  {lead}: {', '.join(names)}"
 
 
-def _decided(row: Row) -> bool:
-    _, low, high = row["effect"]
-    return row["basis"] != "nothing" and (low > 0.0 or high < 0.0) and "no difference" not in row["says"]
+def _decided(one: Effect) -> bool:
+    return one.basis != "nothing" and (one.change.lo > 0.0 or one.change.hi < 0.0) and "no difference" not in one.says

@@ -31,7 +31,7 @@ def write_launch_files(study: str, *, pick: str | None, formats: str, as_json: b
     summary = summarise(records, space, remembered_stop(folder), name=folder.name, engine=engine)
     exported = export_answer(folder, space, records, summary, pick=pick, formats=chosen)
     if not exported:
-        raise SpectuneError(f"the study {folder.name} has nothing to export: {summary['no_answer']}")
+        raise SpectuneError(f"the study {folder.name} has nothing to export: {summary.no_answer}")
     refused = [f"{form}: {why}" for form, why in dict.fromkeys(x for e in exported for x in e.refused.items())]
     if not any(entry.files for entry in exported):
         raise SpectuneError(f"nothing was written; {'; '.join(refused)}")

@@ -120,8 +120,8 @@ def carry_out(
         PROGRESS.print(nothing_more(before, space.budget.trials, ended.stop.reason), markup=False, soft_wrap=True)
     assert answer is not None, "a study ends after at least one launch"
     print_answer(answer, as_json=as_json)
-    compared = any(row["speedup"] for row in answer.summary["candidates"] if row["class"] == "all")
-    answered = ended.stop.answered and compared and answer.summary["no_answer"] is None
+    compared = any(one.figures.speedup is not None for one in answer.summary.candidates)
+    answered = ended.stop.answered and compared and answer.summary.no_answer is None
     return ExitCode.DONE if answered else ExitCode.NO
 
 

@@ -6,12 +6,15 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
+from spectune.analysis.estimate import Estimate
+from spectune.analysis.measurement import LevelMeasurement
 from spectune.engines.rules import version_of
 from spectune.engines.sglang.rules.names import MODEL
 from spectune.export.launch import Launch
 from spectune.printable import one_line
+from spectune.search.answer.summary_fields import CandidateLevel
+from spectune.search.evidence.figures import Figures
 from spectune.search.storage.records import TrialRecord
 from spectune.space import DRAFTER, Candidate
 
@@ -41,7 +44,7 @@ class Origin:
     simulated: bool
     notes: Sequence[str] = ()
     doubts: Mapping[str, str] = field(default_factory=dict)
-    means: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    means: Mapping[str, Sequence[CandidateLevel]] = field(default_factory=dict)
     gpus: int = 0
     corrected: str = ""
 
@@ -100,13 +103,17 @@ def comment(text: str) -> str:
 
 def _lines(record: TrialRecord, launch: Launch, origin: Origin) -> Iterator[str]:
     means = origin.means.get(record.candidate.candidate_id)
-    yield f"{means[0]['label'] if means else record.candidate.label} {MARK}"
+    yield f"{means[0].label if means else record.candidate.label} {MARK}"
     source = f"study {origin.study}, trial {record.trial}, {record.started_at}, {origin.engine}"
     yield f"{source}, {candidate_words(record.candidate)}"
     if origin.warning:
         yield origin.warning
-    levels = means or [level.to_json() for level in record.levels]
-    trials = [str(trial) for trial in means[0]["trials"]] if means else [str(record.trial)]
+    levels = (
+        [_measured(one.level, one.figures, one.percentiles["ttft_p95_ms"]) for one in means]
+        if means
+        else [_measured(level.level, level, level.ttft_p95_ms) for level in record.levels]
+    )
+    trials = [str(trial) for trial in means[0].trials] if means else [str(record.trial)]
     over = (
         " in this trial"
         if trials == [str(record.trial)]
@@ -117,7 +124,7 @@ def _lines(record: TrialRecord, launch: Launch, origin: Origin) -> Iterator[str]
     how = "simulated" if origin.simulated else "measured"
     corrected = f", corrected for {origin.corrected}" if means and origin.corrected else ""
     yield f"{how}{over}{corrected}, with 95 % intervals where known:" if levels else f"not {how}"
-    yield from (f"  {measured(level)}" for level in levels)
+    yield from (f"  {level}" for level in levels)
     for name in (MODEL, DRAFTER):
         model = launch.value(name)
         if model and model.startswith(("/", "./", "../", "~")):
@@ -129,25 +136,19 @@ def _lines(record: TrialRecord, launch: Launch, origin: Origin) -> Iterator[str]
         yield f"--{name} was given in the trial; spectune writes no secrets: add it yourself when you start this"
 
 
-def measured(level: Mapping[str, Any]) -> str:
+def _measured(level: str, figures: Figures | LevelMeasurement, ttft_p95_ms: float) -> str:
     """Return what one level says, such as `c1: decode speed 82.3 tok/s [81.9, 82.7], accept length 2.47`."""
-    parts = [
-        _figure("decode speed", level.get("decode_speed"), "tok/s", digits=1),
-        _figure("output throughput", level.get("output_throughput"), "tok/s", digits=1),
-        _figure("accept length", level.get("accept_length"), "", digits=2),
-        _figure("TTFT p95", level.get("ttft_p95_ms"), "ms", digits=1),
-    ]
-    return f"{level.get('level', '?')}: " + (", ".join(part for part in parts if part) or "no figures")
+    speed, throughput, length = figures.decode_speed, figures.output_throughput, figures.accept_length
+    return (
+        f"{level}: decode speed {speed.est:.1f} tok/s{_interval(speed, 1)}, "
+        f"output throughput {throughput.est:.1f} tok/s{_interval(throughput, 1)}, "
+        f"accept length {length.est:.2f}{_interval(length, 2)}, TTFT p95 {ttft_p95_ms:.1f} ms"
+    )
 
 
-def _figure(name: str, value: Any, unit: str, *, digits: int) -> str | None:
-    if isinstance(value, int | float):
-        value = [value, None, None]
-    if not value or value[0] is None:
-        return None
-    est, lo, hi = value
-    interval = f" [{lo:.{digits}f}, {hi:.{digits}f}]" if None not in (lo, hi) and lo != hi else ""
-    return f"{name} {est:.{digits}f}{' ' if unit else ''}{unit}{interval}"
+def _interval(figure: Estimate, digits: int) -> str:
+    known = figure.bounded and figure.lo != figure.hi
+    return f" [{figure.lo:.{digits}f}, {figure.hi:.{digits}f}]" if known else ""
 
 
 def environment_comment(launch: Launch) -> list[str]:

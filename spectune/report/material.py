@@ -10,13 +10,12 @@ from typing import Any
 from spectune.analysis.why import BreakEvenOfStudy
 from spectune.blotting import blotted
 from spectune.export import secret_values
+from spectune.search import Summary
 from spectune.search.answer.sentence import unconfirmed
+from spectune.search.answer.summary_fields import CandidateLevel
 from spectune.search.storage.records import TrialRecord
 from spectune.search.why import break_even_of
 from spectune.space import SearchSpace
-
-Row = Mapping[str, Any]
-"""An entry of the summary's `candidates`."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,7 @@ class Material:
     """A study as it may be shown.
 
     Attributes:
-        told: Content of `summary.json`, secrets blotted out.
+        told: Its answer, secrets blotted out.
         trials: All launches, failed and suspect ones too, secrets blotted out.
         environment: Content of `environment.json`, secrets blotted out; may be empty.
         records: The same as they were.
@@ -32,15 +31,17 @@ class Material:
         secrets: What must not be shown.
     """
 
-    told: Row
+    told: Summary
     trials: Sequence[TrialRecord]
-    environment: Row
+    environment: Mapping[str, Any]
     records: Sequence[TrialRecord]
     space: SearchSpace
     secrets: frozenset[str]
 
     @classmethod
-    def of(cls, summary: Row, records: Sequence[TrialRecord], environment: Row, space: SearchSpace) -> Material:
+    def of(
+        cls, summary: Summary, records: Sequence[TrialRecord], environment: Mapping[str, Any], space: SearchSpace
+    ) -> Material:
         """Return the material of a study, its secrets blotted out."""
         secrets = secret_values(record.command for record in records)
         return cls(
@@ -56,10 +57,10 @@ class Material:
         """Return a text without secrets."""
         return blotted(text, self.secrets)
 
-    @cached_property
-    def rows(self) -> Sequence[Row]:
-        """Candidates at levels, all prompt classes together."""
-        return [row for row in self.told["candidates"] if row["class"] == "all"]
+    @property
+    def rows(self) -> Sequence[CandidateLevel]:
+        """Candidates at levels."""
+        return self.told.candidates
 
     @cached_property
     def labels(self) -> Mapping[str, str]:
@@ -74,13 +75,13 @@ class Material:
     @cached_property
     def pareto(self) -> frozenset[str]:
         """Ids of candidates that nothing beats in every objective."""
-        best = set(self.told["pareto"])
+        best = set(self.told.pareto)
         return frozenset(r.candidate.candidate_id for r in self.records if r.trial in best)
 
     def doubt(self, candidate_id: str) -> str:
         """Return what is to be known of a candidate that was not relaunched after it was picked; empty if it was."""
-        row = next((row for row in self.rows if row["candidate_id"] == candidate_id), None)
-        return "" if row is None or row["confirmed"] else unconfirmed(row["trials"])
+        row = next((row for row in self.rows if row.candidate_id == candidate_id), None)
+        return "" if row is None or row.confirmed else unconfirmed(row.trials)
 
     @cached_property
     def levels(self) -> tuple[str, ...]:
@@ -91,13 +92,12 @@ class Material:
     @property
     def recommended(self) -> str | None:
         """Id of the candidate to run."""
-        found = self.told["recommended"]
-        return found and str(found["candidate_id"])
+        return None if self.told.recommended is None else self.told.recommended.candidate_id
 
     @cached_property
     def break_even(self) -> BreakEvenOfStudy:
         """What the study says about whether speculation pays and why not more, secrets blotted out."""
-        found = break_even_of(self.records, self.space, engine=str(self.told["engine"]))
+        found = break_even_of(self.records, self.space, engine=self.told.engine)
         return blotted(found, self.secrets)
 
     @cached_property
@@ -114,24 +114,29 @@ class Material:
         """Id of the speculating candidate that the report looks at closely: the one in question."""
         if self.break_even.candidate_id is not None:
             return self.break_even.candidate_id
-        speculating = [row for row in self.rows if row["candidate_id"] not in self.baselines]
+        speculating = [row for row in self.rows if row.candidate_id not in self.baselines]
         first = self.space.objectives[0].level
-        ranked = sorted(speculating, key=lambda row: (row["level"] != first, -row["decode_speed"][0]))
-        return str(ranked[0]["candidate_id"]) if ranked else None
+        ranked = sorted(speculating, key=lambda row: (row.level != first, -row.figures.decode_speed.est))
+        return ranked[0].candidate_id if ranked else None
 
     @cached_property
-    def _places(self) -> Mapping[tuple[str | None, str], Row]:
-        return {(row["candidate_id"], row["level"]): row for row in self.rows}
+    def _places(self) -> Mapping[tuple[str | None, str], CandidateLevel]:
+        return {(row.candidate_id, row.level): row for row in self.rows}
 
-    def row(self, candidate_id: str | None, level: str) -> Row | None:
+    def row(self, candidate_id: str | None, level: str) -> CandidateLevel | None:
         """Return a candidate's figures at a level."""
         return self._places.get((candidate_id, level))
 
-    def rows_of(self, candidate_id: str) -> list[Row]:
+    def rows_of(self, candidate_id: str) -> list[CandidateLevel]:
         """Return a candidate's figures at the levels it was measured at, in the order of the file."""
         return [row for level in self.levels if (row := self.row(candidate_id, level)) is not None]
 
-    def baseline_at(self, level: str) -> Row | None:
+    def baseline_at(self, level: str) -> CandidateLevel | None:
         """Return the fastest candidate without speculation at a level."""
-        found = [row for row in self.rows if row["candidate_id"] in self.baselines and row["level"] == level]
-        return max(found, key=lambda row: float(row["decode_speed"][0]), default=None)
+        found = [row for row in self.rows if row.candidate_id in self.baselines and row.level == level]
+        return max(found, key=lambda row: row.figures.decode_speed.est, default=None)
+
+
+def speedup_of(row: CandidateLevel) -> float:
+    """Return the speedup that a row is ranked by; 0 where it was not compared."""
+    return 0.0 if row.figures.speedup is None else row.figures.speedup.est

@@ -16,6 +16,7 @@ from spectune.files import write_whole
 from spectune.printable import printable_lines
 from spectune.report.material import Material
 from spectune.report.sections import decision, sections
+from spectune.search import Summary
 from spectune.search.storage.records import TrialRecord
 from spectune.space import SearchSpace
 
@@ -27,7 +28,7 @@ _CODE = re.compile(r"`([^`\n]+)`")
 
 
 def write_report(
-    summary: Mapping[str, Any],
+    summary: Summary,
     records: Sequence[TrialRecord],
     environment: Mapping[str, Any],
     space: SearchSpace,
@@ -36,7 +37,7 @@ def write_report(
     """Write the report of a study; secrets the launches were given are blotted out of all of it.
 
     Args:
-        summary: Content of `summary.json`.
+        summary: Its answer.
         records: All launches, failed and suspect ones too.
         environment: Content of `environment.json`; may be empty.
         space: The search space.
@@ -86,10 +87,10 @@ def render_report(material: Material, *, written: str) -> str:
     return environment.get_template("page.html.j2").render(
         sections=sections(material),
         decision=decision(material),
-        study=told["study"],
-        engine=told["engine"],
-        warning=warning_of(told["engine"], simulated=bool(told["simulated"])),
-        finished=told["finished"],
+        study=told.study,
+        engine=told.engine,
+        warning=warning_of(told.engine, simulated=told.simulated),
+        finished=told.finished,
         written=written,
         version=__version__,
         style=_file("assets", "report.css"),

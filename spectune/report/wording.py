@@ -1,14 +1,12 @@
-"""Figures as people read them. An estimate is `[est, lo, hi]`; an unknown end is null."""
+"""Figures as people read them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
+from spectune.analysis.estimate import Estimate
 from spectune.analysis.verdict import TOO_SHORT
-
-Triple = Sequence[float | None]
 
 NOTHING = "–"
 DIGITS = 3  # of an estimate, whose interval says what more of them would be worth
@@ -29,33 +27,34 @@ def length(value: float | None) -> str:
     return NOTHING if value is None else f"{value:.2f}"
 
 
-def estimate(triple: Triple | None) -> str:
+def estimate(figure: Estimate) -> str:
     """Return the figure of an estimate."""
-    return number(triple[0], DIGITS) if triple else NOTHING
+    return number(figure.est, DIGITS)
 
 
-def interval(triple: Triple | None) -> str:
+def interval(figure: Estimate) -> str:
     """Return the interval of an estimate; empty where it is unknown or has no width."""
-    if not triple or None in triple[1:] or triple[1] == triple[2]:
-        return ""
-    return f"{number(triple[1], DIGITS)} to {number(triple[2], DIGITS)}"
+    return f"{number(figure.lo, DIGITS)} to {number(figure.hi, DIGITS)}" if has_width(figure) else ""
 
 
-def close_interval(triple: Triple | None) -> str:
+def close_interval(figure: Estimate | None) -> str:
     """Return the interval of a ratio or an accept length, with two decimals."""
-    if not triple or triple[1] is None or triple[2] is None or triple[1] == triple[2]:
-        return ""
-    return f"{triple[1]:.2f} to {triple[2]:.2f}"
+    return f"{figure.lo:.2f} to {figure.hi:.2f}" if figure is not None and has_width(figure) else ""
 
 
-def speedup_interval(triple: Triple | None) -> str:
+def has_width(figure: Estimate) -> bool:
+    """Whether there is an interval to show."""
+    return figure.bounded and figure.lo != figure.hi
+
+
+def speedup_interval(speedup: Estimate | None) -> str:
     """Return the interval of a speedup, or that it has none because a level was not measured long enough."""
-    return TOO_SHORT if triple and None in triple[1:] else close_interval(triple)
+    return TOO_SHORT if speedup is not None and not speedup.bounded else close_interval(speedup)
 
 
-def times(triple: Triple | None) -> str:
+def times(speedup: Estimate | None) -> str:
     """Return a speedup, such as `1.66 ×`."""
-    return f"{triple[0]:.2f} ×" if triple and triple[0] is not None else NOTHING
+    return NOTHING if speedup is None else f"{speedup.est:.2f} ×"
 
 
 def duration(seconds: float) -> str:

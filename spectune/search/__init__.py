@@ -1,7 +1,8 @@
 """The study: what is launched when, what is kept of it, and what it says in the end."""
 
 from spectune.search.answer.picks import picked
-from spectune.search.answer.summary import Summary, summarise
+from spectune.search.answer.summary import summarise
+from spectune.search.answer.summary_fields import Summary
 from spectune.search.beginning import open_study
 from spectune.search.evidence.outcome import Evidence, weigh
 from spectune.search.launch.traffic import open_prompts, summary

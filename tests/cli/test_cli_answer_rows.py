@@ -2,44 +2,47 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
+from spectune.analysis.estimate import Estimate
 from spectune.cli.answer_rows import SHOWN_OF_THE_REST, answer_rows
+from spectune.search.answer.summary_fields import CandidateLevel
+from spectune.search.evidence.figures import Figures
 
 
 def candidate(
     trial: int, speed: float, *, plain: bool = False, confirmed: bool = False
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A candidate's row of a summary at c1 and at c8."""
+) -> tuple[CandidateLevel, CandidateLevel]:
+    """A candidate at c1 and at c8."""
 
-    def row(level: str, figure: float, of: float) -> dict[str, Any]:
-        speedup = None if plain else [figure / of, None, None]
-        return {
-            "candidate_id": f"id{trial}", "label": f"launch {trial}", "trials": [trial], "class": "all", "level": level,
-            "confirmed": confirmed, "decode_speed": [figure, None, None], "speedup": speedup,
-        }  # fmt: skip
+    def at(level: str, figure: float, of: float) -> CandidateLevel:
+        found, speedup = Estimate.exactly(figure), None if plain else Estimate.exactly(figure / of)
+        figures = Figures(found, found, found, found, None, speedup, None)
+        return CandidateLevel(f"id{trial}", f"launch {trial}", [trial], None, level, confirmed, figures, {}, {})
 
-    return row("c1", speed, 100.0), row("c8", speed / 2.0, 50.0)
+    return at("c1", speed, 100.0), at("c8", speed / 2.0, 50.0)
 
 
 def summary(
-    *candidates: Any,
-    recommended: int,
+    *candidates: tuple[CandidateLevel, ...],
+    recommended: int | None,
     pareto: list[int],
     plain: list[int],
     against: int = 0,
     tied: tuple[int, ...] = (),
     judged: tuple[int, ...] = (),
 ) -> Any:
-    return {
-        "candidates": [row for rows in candidates for row in rows],
-        "recommended": {"candidate_id": f"id{recommended}"},
-        "ties": [{"candidate_id": f"id{trial}"} for trial in tied],
-        "pareto": pareto,
-        "baselines": [{"trial": trial} for trial in plain],
-        "speedup": {"baseline_id": f"id{against}"},
-        "named": [f"id{trial}" for trial in (recommended, *judged)],
-    }
+    """What the rows are made of."""
+    return SimpleNamespace(
+        candidates=[at for levels in candidates for at in levels],
+        recommended=None if recommended is None else SimpleNamespace(candidate_id=f"id{recommended}"),
+        ties=[SimpleNamespace(candidate_id=f"id{trial}") for trial in tied],
+        pareto=pareto,
+        baselines=[SimpleNamespace(trial=trial) for trial in plain],
+        speedup=SimpleNamespace(baseline_id=f"id{against}"),
+        named=[f"id{trial}" for trial in (recommended, *judged)],
+    )
 
 
 PLAIN = [candidate(trial, 100.0 + trial, plain=True) for trial in range(4)]
@@ -89,5 +92,4 @@ def test_all_of_the_pareto_set_is_shown_and_the_rest_is_counted():
 
 
 def test_nothing_measured_is_nothing_to_show():
-    nothing = summary(recommended=0, pareto=[], plain=[]) | {"recommended": None, "speedup": None, "named": []}
-    assert answer_rows(nothing) == ([], [])
+    assert answer_rows(summary(recommended=None, pareto=[], plain=[])) == ([], [])

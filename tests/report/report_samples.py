@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from spectune.analysis.measurement import LevelMeasurement
 from spectune.engines.protocol import LaunchCommand, Mismatch
-from spectune.search import Stop, summarise
+from spectune.search import Stop, Summary, summarise
 from spectune.search.storage.records import Seconds, Status, TrialRecord
 from spectune.search.storage.steps import Role
 from spectune.serving import Failure, FailureClass
@@ -121,11 +122,10 @@ def failed(trial: int, of: Candidate, excerpt: str = "RuntimeError: selected ind
     return record(trial, of, status=Status.FAILED, failure=failure)
 
 
-def summary(records: list[TrialRecord], space_: SearchSpace | None = None, **changes: Any) -> dict[str, Any]:
+def summary(records: list[TrialRecord], space_: SearchSpace | None = None, **changes: Any) -> Summary:
     """What a search of the sample space sums these records up to."""
     stop = Stop("the budget of 12 launches is used up", 12.0)
-    made = summarise(records, space_ or space(), stop, name="sample", engine=ENGINE)
-    return {**made, **changes}
+    return replace(summarise(records, space_ or space(), stop, name="sample", engine=ENGINE), **changes)
 
 
 def lively() -> list[TrialRecord]:

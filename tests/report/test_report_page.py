@@ -19,6 +19,8 @@ from spectune.report import write_report
 from spectune.report.material import Material
 from spectune.report.sections.break_even import break_even
 from spectune.report.sections.trade_off import highlighted, trade_off
+from spectune.search.guided.effects import Effect
+from spectune.search.proposing.exclusions import Exclusion
 from spectune.search.storage.records import Seconds, Status, TrialRecord
 from spectune.search.storage.steps import Role
 from spectune.search.storage.worker_variables import Reached
@@ -27,11 +29,9 @@ TURNS = "\u202e\u200f\x1b"
 HOSTILE = (
     TURNS + "</script><script>alert(1)</script> \"'\n<img src=x onerror=alert(2)> <!-- {{ 7*7 }} &amp; \u2028 `$(id)`"
 )
-EFFECT = {
-    "parameter": "page-size", "value": 16, "against": 1, "together": {}, "instead": "16 instead of 1",
-    "objective": "decode_speed", "level": "c1", "effect": [-0.03, -0.05, -0.01], "basis": "launches",
-    "says": "-3.0% (-5.0% to -1.0%)",
-}  # fmt: skip
+EFFECT = Effect(
+    "page-size", 16, 1, {}, "decode_speed", "c1", Estimate(-0.03, -0.05, -0.01), "launches", "-3.0% (-5.0% to -1.0%)",
+)  # fmt: skip
 
 
 def page_of(tmp_path, records, environment=ENVIRONMENT, within=None, **changes):
@@ -199,7 +199,8 @@ def test_what_was_learned_and_seen_of_launches_is_shown(tmp_path):
         record(0, candidate(0), (442.0, 261.0), notes=("2 of 7 greedy answers part from the baseline's",)),
         record(1, candidate(3), (733.0, 334.0), 3.4, environment_changes=(changed, harmless)),
     ]
-    text = page_of(tmp_path, records, exclusions=[{"words": "NCCL_PROTO=LL failed in 2 of 2", "trials": [4, 5]}]).text
+    learned = Exclusion("NCCL_PROTO=LL failed in 2 of 2", (4, 5), lambda _: True)
+    text = page_of(tmp_path, records, exclusions=[learned]).text
     assert "2 of 7 greedy answers part from the baseline's" in text
     assert "the machine was not as it was when the study began: gpus.devices.x.power_limit_w" in text
     assert "boot_id" not in text
@@ -249,17 +250,17 @@ def test_drift_jumps_and_noise_are_told(tmp_path):
     speeds = (442.0, 441.0, 443.0, 380.0, 381.0, 380.5)
     records = [record(n, candidate(0), (speed, 261.0), role=Role.DRIFT) for n, speed in enumerate(speeds)]
     told = summary(records)
-    assert told["jumps"]
+    assert told.jumps
     section = page_of(tmp_path, records).text.split("Where it was measured")[2]
-    for words in told["steadiness"]:  # as the terminal and the verdict say it
+    for words in told.steadiness:  # as the terminal and the verdict say it
         assert words in section
-        assert words in told["words"]
+        assert words in told.words
     assert "The same configuration again" in section
 
 
 def test_effects_are_shown_when_the_study_knows_any(tmp_path):
     assert "What each parameter does" not in page_of(tmp_path, lively(), effects=[]).text
-    unknown = EFFECT | {"instead": "32 instead of 1", "basis": "nothing", "says": "unknown: never varied"}
+    unknown = dataclasses.replace(EFFECT, value=32, basis="nothing", says="unknown: never varied")
     shown = page_of(tmp_path, lively(), effects=[EFFECT, unknown])
     assert "page-size: 16 instead of 1" in shown.text
     assert "page-size: 32 instead of 1" not in shown.text  # in the table alone
@@ -297,9 +298,8 @@ def test_every_mark_lies_in_its_plot(page):
 
 def test_a_point_for_every_candidate_and_level_with_its_intervals(page):
     tips = [value for _, name, value in page.attributes if name == "data-tip"]
-    rows = [row for row in summary(lively())["candidates"] if row["trials"] == [5] and row["class"] == "all"]
-    for row in rows:
-        level, speed = row["level"], "{:.0f} tok/s ({:.0f} to {:.0f})".format(*row["decode_speed"])
+    for row in (row for row in summary(lively()).candidates if row.trials == [5]):
+        level, speed = row.level, "{:.0f} tok/s ({:.0f} to {:.0f})".format(*row.figures.decode_speed.to_json())
         assert any(tip.startswith(f"EAGLE3 weak 3,1,4 at {level}\ndecode speed {speed}") for tip in tips)
 
 
@@ -377,12 +377,16 @@ def test_without_a_baseline_no_break_even_is_claimed(tmp_path):
 
 
 def test_unknown_ends_of_intervals_are_left_out(tmp_path):
+    def open_ended(figure: Estimate | None) -> Estimate | None:
+        return figure and Estimate(figure.est, -math.inf, math.inf)
+
     told = summary(lively())
-    for row in told["candidates"]:
-        if row["class"] == "all":
-            row["output_throughput"] = [row["output_throughput"][0], None, None]
-            row["speedup"] = row["speedup"] and [row["speedup"][0], None, None]
-            row["break_even"] = row["break_even"] and [row["break_even"][0], None, None]
+    rows = []
+    for row in told.candidates:
+        throughput, speedup = open_ended(row.figures.output_throughput), open_ended(row.figures.speedup)
+        figures = dataclasses.replace(row.figures, output_throughput=throughput, speedup=speedup)
+        rows.append(dataclasses.replace(row, figures=figures))
+    told = dataclasses.replace(told, candidates=rows)
     content = write_report(told, lively(), {}, space(), tmp_path / "report.html").read_text()
     assert not re.search(r"\b(nan|inf|None)\b", content.split("<body>")[1].split("<script>")[0])
 
@@ -395,10 +399,11 @@ def test_hostile_text_is_text_everywhere(tmp_path):
         failed(2, candidate(2), HOSTILE),
     ]
     told = summary(records, sentence=HOSTILE, details=[HOSTILE], words=[HOSTILE], engine=HOSTILE, study=HOSTILE)
-    told["effects"] = [EFFECT | {"parameter": HOSTILE, "instead": HOSTILE, "says": HOSTILE}]
-    told["recommended"]["label"] = HOSTILE
-    for row in told["candidates"]:
-        row["class"] = HOSTILE if row["class"] == "prose" else row["class"]
+    told = dataclasses.replace(
+        told,
+        effects=[dataclasses.replace(EFFECT, parameter=HOSTILE, value=HOSTILE, says=HOSTILE)],
+        candidates=[dataclasses.replace(row, by_class={HOSTILE: row.figures.accept_length}) for row in told.candidates],
+    )
     path = write_report(told, records, {HOSTILE: HOSTILE}, space(), tmp_path / "report.html")
     page = Page(path.read_text())
     assert page.tags.count("script") == 1

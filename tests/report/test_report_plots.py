@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spectune.analysis.estimate import Estimate
 from spectune.counts import count
 from spectune.report.plots import Rows, Scale, cross, path, span
 from spectune.report.wording import duration, number, percent
 
-FIGURES = st.floats(-1e9, 1e9, allow_nan=False, allow_infinity=False)
+FIGURES = st.floats(-1e9, 1e9, allow_nan=False, allow_infinity=False, allow_subnormal=False)
 SCALES = st.tuples(FIGURES, st.floats(1e-3, 1e9)).map(lambda pair: Scale(pair[0], pair[0] + pair[1]))
 
 
@@ -53,9 +54,9 @@ def test_an_axis_that_must_begin_somewhere_begins_there():
 
 def test_intervals_without_an_end_are_not_drawn():
     axis = Scale(0.0, 10.0)
-    assert span(axis, [5.0, None, 6.0], 50.0, "s1") == ()
-    assert span(axis, [5.0, 5.0, 5.0], 50.0, "s1") == ()
-    (only,) = cross(axis, [5.0, None, None], axis, [2.0, 1.0, 20.0], "s1")
+    assert span(axis, Estimate(5.0, -math.inf, 6.0), 50.0, "s1") == ()
+    assert span(axis, Estimate.exactly(5.0), 50.0, "s1") == ()
+    (only,) = cross(axis, Estimate(5.0, -math.inf, math.inf), axis, Estimate(2.0, 1.0, 20.0), "s1")
     assert (only.x1, only.x2, only.y1, only.y2) == (50.0, 50.0, 90.0, 0.0)
 
 

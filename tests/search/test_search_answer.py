@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,7 @@ def test_everything_is_written_and_says_the_same(tmp_path: Path) -> None:
     script = answer.recommended_file.read_text()
     assert "--speculative" not in script or "160.0 tok/s" in script
     assert json.loads(folder.summary_file.read_text())["recommended"]["trial"] == 1
-    assert answer.summary["sentence"] in answer.report.read_text()
+    assert answer.summary.sentence in answer.report.read_text()
     assert remembered_stop(folder) == Stop("enough")
 
 
@@ -101,8 +102,8 @@ def test_page_and_answer_do_not_go_to_one_place(tmp_path: Path) -> None:
 def test_every_launch_that_speculates_has_its_table_of_steps_or_the_reason_why_not(tmp_path: Path) -> None:
     records = [*RECORDS, record(2, chain(2), 155.0, accept=2.2, ttft_ms=70.0), record(3, chain(2, proto="LL"), 150.0)]
     folder = study(tmp_path, records)
-    summary = dict(deliver(folder, space(), records, None, report_file=tmp_path / "report.html").summary)
-    summary["pareto"] = [1, 2, 3]
+    answer = deliver(folder, space(), records, None, report_file=tmp_path / "report.html")
+    summary = replace(answer.summary, pareto=[1, 2, 3])
     found = {one.trial: one for one in export_answer(folder, space(), records, summary, formats=[Format.ADAPTIVE])}
     assert [Format.ADAPTIVE in found[trial].files for trial in (1, 2, 3)] == [True, True, False]
     assert "nothing without speculation was measured" in found[3].refused[Format.ADAPTIVE]

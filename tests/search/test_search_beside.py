@@ -39,7 +39,7 @@ def test_cores_taken_are_a_note_and_a_gpu_shared_is_no_measurement() -> None:
     assert mismatch.field == "another program's share of GPU 1 (python, pid 7) at c8"
     assert (mismatch.wanted, mismatch.got) == ("0 %", "43 %")
     shared = [beside(record(n, one, suspect=[mismatch]), ON_A_GPU) for n, one in enumerate((baseline(), chain(3)))]
-    made = summarise(shared, space(), None, name="s", engine="SGLang 0.5.23")
+    made = summarise(shared, space(), None, name="s", engine="SGLang 0.5.23").to_json()
     assert made["recommended"] is None
     assert made["beside"].startswith("made beside other work: 2 of 2 launches; others used up to 43 % of GPU 1")
 
@@ -67,7 +67,7 @@ def test_what_is_said_of_launches_beside_other_work() -> None:
 def words(speeds: list[float], others: Others) -> str:
     found = [beside(record(number, baseline()), others) for number in (0, 1)]
     found += [beside(record(2 + number, chain(3), speed, accept=2.4), others) for number, speed in enumerate(speeds)]
-    made = summarise(found, space(), Stop("enough", 4.0), name="s", engine="SGLang 0.5.23")
+    made = summarise(found, space(), Stop("enough", 4.0), name="s", engine="SGLang 0.5.23").to_json()
     return " ".join(made["details"])
 
 
@@ -83,7 +83,7 @@ def test_the_verdict_says_so_where_a_reader_asks_why(speed: float, others: Other
 def test_the_verdict_says_so_where_launches_scatter_more_than_assumed() -> None:
     repeats = [record(number, baseline(), speed) for number, speed in enumerate((100.0, 130.0, 80.0, 120.0))]
     found = [beside(dataclasses.replace(one), CROWDED) for one in [*repeats, record(4, chain(3), 400.0, accept=2.4)]]
-    made = summarise(found, space(), Stop("enough", 4.0), name="s", engine="SGLang 0.5.23")
+    made = summarise(found, space(), Stop("enough", 4.0), name="s", engine="SGLang 0.5.23").to_json()
     assert made["noise"]["launch_sd"] > ASSUMED_SD
     assert "made beside other work: 5 of 5 launches" in " ".join(made["details"])
 

@@ -93,7 +93,7 @@ def test_rivals_that_fall_behind_leave_the_rounds_and_a_clear_case_then_ends() -
 def test_what_is_not_told_apart_is_named_in_the_answer() -> None:
     records = [record(0, baseline()), record(1, chain(3), 140.0, accept=2.0), record(2, chain(2), 139.0, accept=2.0)]
     records += [record(3, baseline(), role=Role.CONFIRM), record(4, chain(3), 140.0, accept=2.0, role=Role.CONFIRM)]
-    found = summarise(records, speed_only(), Stop("enough"), name="s", engine="e")
+    found = summarise(records, speed_only(), Stop("enough"), name="s", engine="e").to_json()
     (tie,) = found["ties"]
     assert (tie["candidate_id"], tie["launches"]) == (chain(2).candidate_id, 1)
     low, high = tie["ratio"][1:]
@@ -113,7 +113,7 @@ def test_many_ties_are_named_in_full_and_all_of_them_in_the_account() -> None:
     records = [record(0, baseline()), record(1, chain(3), 140.0, accept=2.0)]
     records += [record(n, one, 139.0, accept=2.0) for n, one in enumerate(tied, start=2)]
     records += [record(7, baseline(), role=Role.CONFIRM), record(8, chain(3), 140.0, accept=2.0, role=Role.CONFIRM)]
-    found = summarise(records, at, Stop("enough"), name="s", engine="e")
+    found = summarise(records, at, Stop("enough"), name="s", engine="e").to_json()
     assert found["recommended"]["candidate_id"] == chain(3).candidate_id
     line = found["details"][-2]
     assert line.count("EAGLE3 strong") == 3
@@ -174,7 +174,7 @@ def test_a_close_case_uses_all_that_was_kept() -> None:
 def test_the_summary_has_what_the_search_had_seen_beside_what_was_confirmed() -> None:
     records = [record(0, baseline()), record(1, chain(3), 140.0, accept=2.0)]
     records += [record(2, baseline(), role=Role.CONFIRM), record(3, chain(3), 130.0, accept=2.0, role=Role.CONFIRM)]
-    found = summarise(records, speed_only(), Stop("enough"), name="s", engine="e")
+    found = summarise(records, speed_only(), Stop("enough"), name="s", engine="e").to_json()
     assert abs(found["speedup"]["judged"][0] - 1.3) < 1e-9
     assert abs(found["speedup"]["seen_in_search"] - 1.4) < 1e-9
     assert found["details"] == ["confirmed in 1 pair of launches; the search had seen 1.40 ×"]
@@ -200,7 +200,7 @@ def test_one_that_seems_faster_is_named_with_the_launches_that_say_so() -> None:
     for n in range(4):
         one, speed = ((baseline(), 100.0), (chain(3), 140.0))[n % 2]
         records.append(record(3 + n, one, speed, accept=2.0, role=Role.CONFIRM))
-    found = summarise(records, speed_only(), Stop("enough"), name="s", engine="e")
+    found = summarise(records, speed_only(), Stop("enough"), name="s", engine="e").to_json()
     assert found["recommended"]["candidate_id"] == chain(3).candidate_id
     (tie,) = found["ties"]
     assert tie["ratio"][1] > 1.0
@@ -213,7 +213,7 @@ def test_where_the_verdict_is_open_a_tie_of_the_other_branch_has_the_interval_of
     speeds = {baseline(): [100.0, 103.0, 99.0], chain(3): [110.0, 104.0, 102.0]}
     records = [record(n, one, speeds[one][n // 2], role=Role.CONFIRM if n > 1 else None)
                for n, one in enumerate([baseline(), chain(3)] * 3)]  # fmt: skip
-    found = summarise(records, speed_only(), Stop("enough"), name="s", engine="e")
+    found = summarise(records, speed_only(), Stop("enough"), name="s", engine="e").to_json()
     assert found["verdict"] == "undecided"
     ties = {tie["candidate_id"]: tie["ratio"] for tie in found["ties"]}
     assert ties[found["speedup"]["candidate_id"]] == found["speedup"]["judged"]
@@ -225,7 +225,7 @@ def test_launches_are_said_to_be_in_turns_where_no_other_lay_between() -> None:
         for one in made:
             speed = {baseline(): 100.0, chain(3): 140.0}.get(one, 110.0)
             records.append(record(len(records), one, speed, role=Role.CONFIRM))
-        words = summarise(records, speed_only(), Stop("enough"), name="s", engine="e")["words"]
+        words = summarise(records, speed_only(), Stop("enough"), name="s", engine="e").to_json()["words"]
         return next(line for line in words if line.startswith("confirmed"))
 
     assert "in 2 and 2 launches in turns give" in told(baseline(), chain(3), chain(3), baseline())
@@ -235,5 +235,5 @@ def test_launches_are_said_to_be_in_turns_where_no_other_lay_between() -> None:
 
 def test_what_the_sentence_rests_on_is_named_in_its_order() -> None:
     records = [record(0, baseline()), record(1, chain(3), 80.0), record(2, chain(2), 75.0)]
-    found = summarise(records, speed_only(), Stop("enough"), name="s", engine="e")
+    found = summarise(records, speed_only(), Stop("enough"), name="s", engine="e").to_json()
     assert found["named"] == [baseline().candidate_id, chain(3).candidate_id]

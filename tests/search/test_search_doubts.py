@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import pytest
 from search_samples import SPACE, baseline, chain, level, record, space
@@ -11,7 +12,7 @@ from search_samples import SPACE, baseline, chain, level, record, space
 from spectune.analysis.break_even import impossible
 from spectune.analysis.estimate import Estimate
 from spectune.search import TrialRecord
-from spectune.search.answer.summary import Summary, summarise
+from spectune.search.answer.summary import summarise
 from spectune.search.planning.plan import Stop
 from spectune.search.storage.steps import Role
 from spectune.search.why import break_even_of
@@ -26,8 +27,10 @@ def loud() -> list[TrialRecord]:
     return [record(0, baseline(), 341.4), *slow, *again]
 
 
-def told(records: list[TrialRecord], text: str = ONE_GOAL) -> Summary:
-    return summarise(records, space(text), Stop("the budget of launches is used up"), name="small", engine="e")
+def told(records: list[TrialRecord], text: str = ONE_GOAL) -> dict[str, Any]:
+    return summarise(
+        records, space(text), Stop("the budget of launches is used up"), name="small", engine="e"
+    ).to_json()
 
 
 def test_a_break_even_that_cannot_be_stands_first_and_in_the_same_words_everywhere() -> None:

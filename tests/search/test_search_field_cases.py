@@ -82,7 +82,7 @@ def test_a_launch_that_dies_under_load_is_never_recommended(tmp_path: Path) -> N
     fault = {"when": {"speculation": True}, "at": "bench", "kind": "crash"}
     died = launch(write(tmp_path, profile={"faults": [fault]}), sized(2, (1, 2, 4)))
     assert failed(died)[0] == "crash"
-    summary = summarise([record(0, baseline()), died], space(), Stop("enough"), name="s", engine="e")
+    summary = summarise([record(0, baseline()), died], space(), Stop("enough"), name="s", engine="e").to_json()
     assert summary["recommended"]["trial"] == 0
     assert summary["failures"] == {"crash": 1}
 
@@ -110,7 +110,7 @@ def test_what_helps_one_parallelism_is_judged_against_the_best_of_all() -> None:
     four = [record(2, on(4, baseline()), 61.0), record(3, on(4, chain(3)), 59.0, accept=2.2)]
 
     def verdict(records: list[TrialRecord]) -> tuple[str, int]:
-        found = summarise(records, space(), Stop("enough"), name="s", engine="e")
+        found = summarise(records, space(), Stop("enough"), name="s", engine="e").to_json()
         return found["verdict"], found["recommended"]["trial"]
 
     assert verdict(one) == ("speculation", 1)

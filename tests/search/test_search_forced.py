@@ -99,12 +99,7 @@ def test_what_was_forced_is_neither_scored_nor_exported(tmp_path, monkeypatch):
     study, file = a_study(tmp_path)
     run(study, file, chain(3))
     summary = deliver(study, load_space(file), study.records(), None).summary
-    assert sorted(trial for row in summary["candidates"] for trial in row["trials"] if row["class"] == "all") == [
-        0,
-        0,
-        1,
-        1,
-    ]
+    assert sorted(trial for row in summary.candidates for trial in row.trials) == [0, 0, 1, 1]
     exported = [path.read_text() for path in study.exports.iterdir()]
     assert exported
     assert not any("SIMULATE_ACC" in text for text in exported)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from search_samples import baseline, chain, engine, record
 from several_places import InOrder
 from test_search_confirmation import longer
 
-from spectune.search.answer.summary import Summary, summarise
+from spectune.search.answer.summary import summarise
 from spectune.search.evidence.timeline import timeline
 from spectune.search.planning.confirmation import confirmation
 from spectune.search.planning.plan import Stop, next_step
@@ -46,8 +48,8 @@ def gone_on(records: list[TrialRecord], trials: int) -> list[TrialRecord]:
     return records
 
 
-def told(records: list[TrialRecord], trials: int) -> Summary:
-    return summarise(records, longer(trials), Stop("the budget is used up"), name="small", engine="e")
+def told(records: list[TrialRecord], trials: int) -> dict[str, Any]:
+    return summarise(records, longer(trials), Stop("the budget is used up"), name="small", engine="e").to_json()
 
 
 def test_after_a_jump_the_baseline_is_launched_before_anything_else_then_what_was_best() -> None:

@@ -31,7 +31,7 @@ def small() -> SearchSpace:
 
 
 def summary(records: list[TrialRecord], of: SearchSpace | None = None) -> dict:
-    return dict(summarise(records, of or small(), None, name="small", engine="SGLang 0.5.23"))
+    return summarise(records, of or small(), None, name="small", engine="SGLang 0.5.23").to_json()
 
 
 def in_turns(fast: float = 150.0, other: float = 140.0) -> list[TrialRecord]:
@@ -151,11 +151,12 @@ def test_an_exported_file_names_a_candidate_as_the_tables_do() -> None:
     fixed = space(LATENCY.replace("forbid:", "  decode-attention-backend: [triton]\nforbid:"))
     candidate = Candidate.of({**chain(3).values, "decode-attention-backend": "triton"})
     records = [record(0, baseline()), record(1, candidate, 150.0, accept=2.0)]
-    (first, *_) = rows = [row for row in summary(records, fixed)["candidates"] if row["trials"] == [1]]
+    told = summarise(records, fixed, None, name="small", engine="SGLang 0.5.23")
+    (first, *_) = levels = [one for one in told.candidates if one.trials == [1]]
     assert "triton" in candidate.label
-    assert first["label"] == fixed.label(candidate) == chain(3).label
-    origin = Origin("small", "SGLang 0.5.23", simulated=False, means={candidate.candidate_id: rows})
-    assert header(records[1], Launch.of(records[1].command), origin)[0] == f"# {first['label']} (written by spectune)"
+    assert first.label == fixed.label(candidate) == chain(3).label
+    origin = Origin("small", "SGLang 0.5.23", simulated=False, means={candidate.candidate_id: levels})
+    assert header(records[1], Launch.of(records[1].command), origin)[0] == f"# {first.label} (written by spectune)"
 
 
 def test_one_launch_noise_is_told_and_calibrated() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,15 +12,15 @@ from hypothesis import strategies as st
 from search_samples import SPACE, baseline, chain, record, rows, space
 
 from spectune.engines.protocol import Mismatch
-from spectune.search.answer.summary import Summary, summarise
+from spectune.search.answer.summary import summarise
 from spectune.search.planning.plan import Stop
 from spectune.search.storage.records import TrialRecord
 from spectune.search.storage.steps import Role
 from spectune.serving import FailureClass
 
 
-def summary(records: list[TrialRecord]) -> Summary:
-    found = summarise(records, space(), Stop("enough", 12.0), name="s", engine="SGLang 0.5.23")
+def summary(records: list[TrialRecord]) -> dict[str, Any]:
+    found = summarise(records, space(), Stop("enough", 12.0), name="s", engine="SGLang 0.5.23").to_json()
     json.dumps(found)
     return found
 
@@ -187,7 +188,7 @@ def test_one_figure_decides_and_each_objective_is_told() -> None:
     records = [record(0, baseline()), record(1, chain(3), 100.0, accept=2.4)]
     fast, slow = (record(n, chain(3), speed, accept=2.4) for n, speed in ((1, 180.0), (1, 60.0)))
     mixed = dataclasses.replace(records[1], levels=(fast.levels[0], slow.levels[1]))
-    found = summarise([records[0], mixed], both, None, name="s", engine="e")
+    found = summarise([records[0], mixed], both, None, name="s", engine="e").to_json()
     assert found["speedup"]["judged"][0] == pytest.approx((1.8 * 0.6) ** 0.5)
     assert found["verdict"] in ("undecided", "tie")
     told = " ".join(found["words"])

@@ -113,7 +113,7 @@ def test_a_launch_in_a_slow_place_is_not_given_up_for_the_place() -> None:
 
 
 def test_the_summary_tells_of_every_place() -> None:
-    found = summarise(pairs(4, 0.005), speed_only(), Stop("enough"), name="s", engine="e")
+    found = summarise(pairs(4, 0.005), speed_only(), Stop("enough"), name="s", engine="e").to_json()
     assert [(one["place"], one["launches"]) for one in found["places"]] == [("a", 8), ("b", 8)]
     assert found["places"][0]["speed"] == [1.0, 1.0, 1.0]
     assert found["places"][1]["speed"][0] == pytest.approx(SLOW, rel=0.02)

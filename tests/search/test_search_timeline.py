@@ -87,7 +87,7 @@ def test_nothing_is_recommended_where_all_baselines_were_launched_before_the_jum
     assert evidence.recommended is None
     assert evidence.no_answer is not None
     assert evidence.no_answer.startswith("no launch without speculation was made since the machine jumped")
-    summary = summarise(records, speed_only(), Stop("the budget is used up"), name="s", engine="SGLang")
+    summary = summarise(records, speed_only(), Stop("the budget is used up"), name="s", engine="SGLang").to_json()
     assert summary["recommended"] is None
     assert evidence.no_answer in " ".join([summary["sentence"], *summary["words"]])
 
@@ -99,7 +99,7 @@ def test_a_jump_is_told_with_what_the_fingerprint_says_of_it() -> None:
     records = [dataclasses.replace(r, environment_changes=(old,) if r.trial < 6 else (old, new)) for r in records]
     (jump,) = timeline(records, speed_only()).jumps
     assert causes(jump, records) == [str(new)]
-    summary = summarise(records, speed_only(), Stop("enough"), name="s", engine="SGLang")
+    summary = summarise(records, speed_only(), Stop("enough"), name="s", engine="SGLang").to_json()
     assert summary["jumps"][0]["causes"] == [str(new)]
     assert any("power_limit_w" in words for words in summary["words"])
 
@@ -118,6 +118,6 @@ def test_exported_files_say_that_a_drift_was_taken_out_of_their_figures(factor: 
     told = summarise(records, speed_only(), Stop("enough"), name="s", engine="e")
     origin = launch_origin(StudyFolder(Path("studies/s")), speed_only(), told)
     top = "\n".join(header(records[-1], Launch.of(records[-1].command), origin))
-    assert told["drift"]["corrected"] is (factor < 1.0)
+    assert told.drift.corrected is (factor < 1.0)
     assert ("3, 5, 7, 9, 11, corrected for the machine's drift, with 95 % intervals" in top) is (factor < 1.0)
     assert "measured, speeds as the geometric mean over trials 1, 3" in top

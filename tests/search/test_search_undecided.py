@@ -12,6 +12,7 @@ import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from search_samples import baseline, chain, engine, level, record
@@ -20,7 +21,7 @@ from test_search_timeline import speed_only
 from spectune.analysis.estimate import Estimate
 from spectune.analysis.level_notes import too_short
 from spectune.errors import SpectuneError
-from spectune.search.answer.summary import Summary, summarise
+from spectune.search.answer.summary import summarise
 from spectune.search.evidence.outcome import weigh
 from spectune.search.planning.budget import kept_for_confirmation, used_up
 from spectune.search.planning.plan import Stop, next_step
@@ -60,8 +61,8 @@ def launched(records: list[TrialRecord], space: SearchSpace, speed: Speed, most:
     return records
 
 
-def told(records: list[TrialRecord], space: SearchSpace, name: str = "small") -> Summary:
-    found = summarise(records, space, Stop("the budget of launches is used up"), name=name, engine="e")
+def told(records: list[TrialRecord], space: SearchSpace, name: str = "small") -> dict[str, Any]:
+    found = summarise(records, space, Stop("the budget of launches is used up"), name=name, engine="e").to_json()
     json.dumps(found)
     return found
 
@@ -193,7 +194,7 @@ def test_the_command_names_the_study_and_the_machine_where_they_are_not_the_spac
 
 
 def test_a_shared_study_is_gone_on_with_as_it_was_begun() -> None:
-    found = summarise(left_open(), at(24), Stop("enough"), name="s.worker2", engine="e", shared="s")
+    found = summarise(left_open(), at(24), Stop("enough"), name="s.worker2", engine="e", shared="s").to_json()
     assert "the search command of the shared study s, with its --storage" in found["details"][-1]
 
 
@@ -210,7 +211,7 @@ def test_the_live_chance_is_that_of_the_verdict_once_pairs_are_launched() -> Non
 
 
 def test_an_interrupted_study_with_a_baseline_alone_has_measured_no_candidate_yet() -> None:
-    found = summarise([record(0, baseline())], speed_only(), None, name="s", engine="e")
+    found = summarise([record(0, baseline())], speed_only(), None, name="s", engine="e").to_json()
     assert found["sentence"] == "Undecided: no candidate with speculation was measured yet."
     assert found["to_decide"] is None
 
@@ -225,7 +226,7 @@ def test_a_budget_that_ended_with_one_branch_says_how_to_see_the_other() -> None
 
 def test_a_study_that_is_not_over_has_no_command_in_its_sentence() -> None:
     records = left_open()[:-1]
-    found = summarise(records, at(24), None, name="small", engine="e")
+    found = summarise(records, at(24), None, name="small", engine="e").to_json()
     assert "--trials" not in " ".join(found["details"])
 
 

@@ -24,7 +24,7 @@ TOLD = "keeps ttft_p95_ms ≤ 500 at c8: the best reached"
 
 
 def told(records: list[TrialRecord], of: SearchSpace | None = None) -> dict:
-    return dict(summarise(records, of or space(), None, name="small", engine="SGLang 0.5.23"))
+    return summarise(records, of or space(), None, name="small", engine="SGLang 0.5.23").to_json()
 
 
 def launches(plain_ms: float, chain_ms: float, speed: float = 150.0) -> list[TrialRecord]:

@@ -119,15 +119,15 @@ def test_all_figures_stay_consistent_on_any_machine(plain, fixed, draft, token):
 
 def test_verifies_outside_graphs_are_told_with_the_verdict():
     summary = summarise(study(), field_space(), None, name="field", engine="SGLang 0.5.23")
-    told = summary["outside_graphs"]
-    assert told["cause"] == "eager"
-    assert told["evidence"] == "the verify ran outside CUDA graphs at batch size 1, 8, 32"
-    assert told["actions"][0][1] == "a flag"
+    told = summary.outside_graphs
+    assert told.cause == "eager"
+    assert told.evidence == "the verify ran outside CUDA graphs at batch size 1, 8, 32"
+    assert told.actions[0][1] == "a flag"
     (line,) = graph_lines(summary)
     assert line.startswith("outside CUDA graphs, EAGLE3")
-    assert told["evidence"] in line
+    assert told.evidence in line
     inside = summarise(study(graphs=(True, True)), field_space(), None, name="field", engine="SGLang 0.5.23")
-    assert inside["outside_graphs"] is None
+    assert inside.outside_graphs is None
     assert graph_lines(inside) == []
 
 
@@ -140,7 +140,7 @@ def test_verifies_outside_graphs_are_told_with_the_verdict():
     ],
 )
 def test_another_version_is_advised_where_there_is_a_newer_one(engine: str, advice: str | None):
-    told = summarise(study(), field_space(), None, name="field", engine=engine)["outside_graphs"]
+    told = summarise(study(), field_space(), None, name="field", engine=engine).to_json()["outside_graphs"]
     advised = [words for words, _ in told["actions"] if words.startswith("restart with")]
     assert [advice in words for words in advised] == ([] if advice is None else [True])
     answer = break_even_of(study(), field_space(), engine=engine)
@@ -161,7 +161,7 @@ def test_a_long_name_keeps_the_columns_of_the_waterfall_apart(capsys, field_case
 
 
 def test_rows_are_those_of_the_summary(field_case):
-    summary = summarise(study(), field_space(), None, name="field", engine="sglang")
+    summary = summarise(study(), field_space(), None, name="field", engine="sglang").to_json()
     by_key = {(row["candidate_id"], row["level"]): row for row in summary["candidates"] if row["class"] == "all"}
     for row in (row for row in field_case.rows if row.prompt_class is None):
         same = by_key[row.candidate_id, row.level]

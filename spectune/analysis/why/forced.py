@@ -13,7 +13,7 @@ import numpy as np
 from spectune.analysis.break_even import decode_speed
 from spectune.analysis.estimate import Estimate, ratio
 from spectune.analysis.measurement import LevelMeasurement
-from spectune.analysis.why.jsonable import Jsonable
+from spectune.jsonable import Jsonable
 
 MOST_LENGTHS = 4
 STEADY = 0.05

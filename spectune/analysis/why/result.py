@@ -9,8 +9,8 @@ from spectune.analysis.diagnosis import Cost
 from spectune.analysis.estimate import Estimate
 from spectune.analysis.strata import Stratum
 from spectune.analysis.why.cycle import CycleParts, Discrepancy, Needed, VerifyAlone
-from spectune.analysis.why.jsonable import Jsonable
 from spectune.analysis.why.what_if_result import WhatIf
+from spectune.jsonable import Jsonable
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 
 from spectune.analysis.estimate import Estimate, Floats
-from spectune.analysis.why.jsonable import Jsonable
+from spectune.jsonable import Jsonable
 
 POINT_ERROR = 0.05
 """Relative standard deviation of a point: drafters are trained and measured in other ways than this one will be."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spectune.analysis.why.jsonable import Jsonable
+from spectune.jsonable import Jsonable
 
 
 @dataclass(frozen=True, slots=True)

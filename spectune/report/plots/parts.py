@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from spectune.analysis.estimate import Estimate
 from spectune.report.plots.marks import Segment, Tone
 from spectune.report.plots.scale import Scale
-from spectune.report.wording import Triple, estimate, interval, length, times
+from spectune.report.wording import estimate, has_width, interval, length, times
+from spectune.search.answer.summary_fields import CandidateLevel
 
 
 def path(points: Sequence[tuple[float, float]], tone: Tone, style: str = "solid") -> Iterable[Segment]:
@@ -18,27 +19,29 @@ def path(points: Sequence[tuple[float, float]], tone: Tone, style: str = "solid"
         yield Segment(x1, y1, x2, y2, tone, style)
 
 
-def span(x: Scale, triple: Triple, at: float, tone: Tone) -> tuple[Segment, ...]:
+def extents(figures: Iterable[Estimate]) -> Iterator[float]:
+    """Yield what a scale has to hold: figures with the ends of their intervals."""
+    for figure in figures:
+        yield from (figure.est, figure.lo, figure.hi)
+
+
+def span(x: Scale, figure: Estimate, at: float, tone: Tone) -> tuple[Segment, ...]:
     """Return the interval of a figure on the horizontal axis, `at` percent from the top; unknown ends have none."""
-    _, low, high = triple
-    if low is None or high is None or low == high:
+    if not has_width(figure):
         return ()
-    return (Segment(x.across(low), at, x.across(high), at, tone, "thin"),)
+    return (Segment(x.across(figure.lo), at, x.across(figure.hi), at, tone, "thin"),)
 
 
-def rise(y: Scale, triple: Triple, at: float, tone: Tone) -> tuple[Segment, ...]:
+def rise(y: Scale, figure: Estimate, at: float, tone: Tone) -> tuple[Segment, ...]:
     """Return the interval of a figure on the vertical axis, `at` percent from the left; unknown ends have none."""
-    _, low, high = triple
-    if low is None or high is None or low == high:
+    if not has_width(figure):
         return ()
-    return (Segment(at, y.up(low), at, y.up(high), tone, "thin"),)
+    return (Segment(at, y.up(figure.lo), at, y.up(figure.hi), tone, "thin"),)
 
 
-def cross(x: Scale, across: Triple, y: Scale, up: Triple, tone: Tone) -> tuple[Segment, ...]:
+def cross(x: Scale, across: Estimate, y: Scale, up: Estimate, tone: Tone) -> tuple[Segment, ...]:
     """Return the intervals of a point in both directions."""
-    assert across[0] is not None
-    assert up[0] is not None
-    return span(x, across, y.up(up[0]), tone) + rise(y, up, x.across(across[0]), tone)
+    return span(x, across, y.up(up.est), tone) + rise(y, up, x.across(across.est), tone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +60,18 @@ class Rows:
         return round(100.0 * (index + 0.7) / self.number, 2)
 
 
-def tip_of(row: Mapping[str, Any]) -> str:
-    """Return what a candidate's point says when it is pointed at: a row of the summary, a figure a line."""
-    lines = [f"{row['label']} at {row['level']}"]
-    for name, unit in (("decode_speed", "tok/s"), ("output_throughput", "tok/s"), ("cycle_ms", "ms")):
-        if row.get(name):
-            spread = interval(row[name])
-            words = f"{name.removesuffix('_ms').replace('_', ' ')} {estimate(row[name])} {unit}"
-            lines.append(f"{words} ({spread})" if spread else words)
-    if row.get("break_even"):
-        lines.append(f"accept length {length(row['accept_length'][0])}, break-even {length(row['break_even'][0])}")
-        lines.append(f"{times(row.get('speedup'))} the best baseline")
+def tip_of(row: CandidateLevel) -> str:
+    """Return what a candidate's point says when it is pointed at: a figure a line."""
+    lines, figures = [f"{row.label} at {row.level}"], row.figures
+    for name, figure, unit in (
+        ("decode speed", figures.decode_speed, "tok/s"),
+        ("output throughput", figures.output_throughput, "tok/s"),
+        ("cycle", figures.cycle_ms, "ms"),
+    ):
+        spread = interval(figure)
+        words = f"{name} {estimate(figure)} {unit}"
+        lines.append(f"{words} ({spread})" if spread else words)
+    if (needed := figures.break_even) is not None:
+        lines.append(f"accept length {length(figures.accept_length.est)}, break-even {length(needed.est)}")
+        lines.append(f"{times(figures.speedup)} the best baseline")
     return "\n".join(lines)

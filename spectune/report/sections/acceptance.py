@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from spectune.analysis.strata import Stratum, worst_in_words
 from spectune.counts import count
-from spectune.report.material import Material, Row
-from spectune.report.plots import Axis, Box, Dot, Key, Plot, RowName, Rows, Scale, Segment, path, span
+from spectune.report.material import Material, speedup_of
+from spectune.report.plots import Axis, Box, Dot, Key, Plot, RowName, Rows, Scale, Segment, extents, path, span
 from spectune.report.sections.break_even import VERDICTS
 from spectune.report.sections.section import Section
 from spectune.report.sections.trade_off import highlighted, name_of
 from spectune.report.wording import NOTHING, length
+from spectune.search.answer.summary_fields import CandidateLevel
 from spectune.search.storage.records import Status
 
 MOST_CURVES = 8
@@ -50,7 +51,7 @@ def acceptance(material: Material) -> Section | None:
     about = "" if material.focus is None else f"{material.labels[material.focus]}:"
     plots = [_by_position(material), *(_by_kind(material, level, kinds) for level, kinds in found[:1])]
     shown = tuple(plot for plot in plots if plot is not None)
-    table = _table(material.told["candidates"])
+    table = _table(material.rows)
     if not shown and table is None:
         return None
     return Section("acceptance", "What is accepted", Acceptance(about, tuple(words), shown, table))
@@ -62,8 +63,8 @@ def _strata(material: Material, level: str) -> list[Stratum]:
 
 
 def _by_position(material: Material) -> Plot | None:
-    ranked = sorted(material.rows, key=lambda row: -(row["speedup"] or [0.0])[0])
-    candidates = dict.fromkeys([*highlighted(material), *(row["candidate_id"] for row in ranked)])
+    ranked = sorted(material.rows, key=speedup_of, reverse=True)
+    candidates = dict.fromkeys([*highlighted(material), *(row.candidate_id for row in ranked)])
     curves = [(candidate, curve) for candidate in candidates if (curve := _curve(material, candidate))][:MOST_CURVES]
     colours = {candidate: f"s{number}" for number, (candidate, _) in enumerate(curves, 1)}
     if not curves:
@@ -103,16 +104,14 @@ def _by_kind(material: Material, level: str, kinds: Sequence[Stratum]) -> Plot |
     if len(kinds) < 2 or material.focus is None:
         return None
     even = kinds[0].break_even
-    figures = (even, *(kind.accept_length for kind in kinds))
-    x = Scale.over((end for figure in figures for end in figure.to_json()), holding=(1.0,), room=0.1)
+    x = Scale.over(extents([even, *(kind.accept_length for kind in kinds)]), holding=(1.0,), room=0.1)
     lines = Rows(len(kinds))
     dots, names = [], []
     for index, kind in enumerate(kinds):
-        at, triple = lines.at(index), kind.accept_length.to_json()
-        tone = VERDICTS[kind.verdict]
+        at, accepted, tone = lines.at(index), kind.accept_length, VERDICTS[kind.verdict]
         requests = count(kind.requests, "request")
-        tip = f"{kind.words}\naccept length {kind.accept_length.words}\n{requests}"
-        dots.append(Dot(x.across(kind.accept_length.est), at, tone, tip, whiskers=span(x, triple, at, tone)))
+        tip = f"{kind.words}\naccept length {accepted.words}\n{requests}"
+        dots.append(Dot(x.across(accepted.est), at, tone, tip, whiskers=span(x, accepted, at, tone)))
         names.append(RowName(at, f"{kind.words} ({requests})"))
     needed, low, high = map(x.across, (even.est, even.lo, even.hi))
     line = Segment(needed, 0, needed, 100, "text", "dashed")
@@ -130,14 +129,14 @@ def _by_kind(material: Material, level: str, kinds: Sequence[Stratum]) -> Plot |
     )  # fmt: skip
 
 
-def _table(rows: Sequence[Row]) -> ClassTable | None:
-    by_class = [row for row in rows if row["class"] != "all"]
-    classes = tuple(sorted({row["class"] for row in by_class}))
-    found: dict[tuple[str, str], dict[str, str]] = {}
-    for row in by_class:
-        found.setdefault((row["label"], row["level"]), {})[row["class"]] = length(row["accept_length"][0])
+def _table(rows: Sequence[CandidateLevel]) -> ClassTable | None:
+    classes = tuple(sorted({name for row in rows for name in row.by_class}))
     lines = tuple(
-        (f"{label} · {level}", tuple(lengths.get(name, NOTHING) for name in classes))
-        for (label, level), lengths in found.items()
+        (
+            f"{row.label} · {row.level}",
+            tuple(length(row.by_class[name].est) if name in row.by_class else NOTHING for name in classes),
+        )
+        for row in rows
+        if row.by_class
     )
     return ClassTable(classes, lines) if lines else None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from spectune.report.material import Material, Row
-from spectune.report.plots import Axis, Dot, Key, Plot, RowName, Rows, Scale, Segment, span
+from spectune.report.material import Material
+from spectune.report.plots import Axis, Dot, Key, Plot, RowName, Rows, Scale, Segment, extents, span
 from spectune.report.sections.section import MOST_ROWS, Section
+from spectune.search.guided.effects import Effect
 
 
 @dataclass(frozen=True)
@@ -30,40 +31,37 @@ class Effects:
 
 def effects(material: Material) -> Section | None:
     """Return what parameters do; None where the study has too few launches to tell."""
-    told: Sequence[Row] = material.told.get("effects") or ()
+    told = material.told.effects
     if not told:
         return None
     directions = {(o.metric, o.level): o.direction for o in material.space.objectives}
     plots: list[Plot] = []
     for number, ((metric, level), direction) in enumerate(directions.items()):
-        own = [one for one in told if (one["objective"], one["level"]) == (metric, level)]
+        own = [one for one in told if (one.objective, one.level) == (metric, level)]
         plots += _plot(f"effects-{number}", f"On {metric.replace('_', ' ')} at {level}", own, direction)
     rows = tuple(
-        EffectRow(
-            one["parameter"], one["instead"], f"{one['objective'].replace('_', ' ')} at {one['level']}", one["says"],
-        )
+        EffectRow(one.parameter, one.instead, f"{one.objective.replace('_', ' ')} at {one.level}", one.says)
         for one in told
-    )  # fmt: skip
+    )
     return Section("effects", "What each parameter does", Effects(tuple(plots), rows))
 
 
-def _plot(name: str, title: str, told: Iterable[Row], direction: str) -> Iterator[Plot]:
+def _plot(name: str, title: str, told: Iterable[Effect], direction: str) -> Iterator[Plot]:
     """Yield the strongest effects on one objective; nothing where none is known."""
-    known = [one for one in told if one["basis"] != "nothing"]
-    ranked = sorted(known, key=lambda one: -abs(one["effect"][0]))[:MOST_ROWS]
+    known = [one for one in told if one.basis != "nothing"]
+    ranked = sorted(known, key=lambda one: -abs(one.change.est))[:MOST_ROWS]
     if not ranked:
         return
-    x = Scale.over((100.0 * end for one in ranked for end in one["effect"] if end is not None), holding=(0.0,))
+    x = Scale.over(extents(one.change.scaled(100.0) for one in ranked), holding=(0.0,))
     x = Scale(min(x.low, -1.0), max(x.high, 1.0))
     lines = Rows(len(ranked))
     dots, names = [], []
     for index, one in enumerate(ranked):
         at, tone = lines.at(index), _tone(one, direction)
-        triple = [None if end is None else 100.0 * end for end in one["effect"]]
-        tip = f"{one['parameter']}: {one['instead']}\n{one['says']}"
-        filled, across = one["basis"] == "launches", x.across(100.0 * one["effect"][0])
-        dots.append(Dot(across, at, tone, tip, filled=filled, whiskers=span(x, triple, at, tone)))
-        names.append(RowName(at, f"{one['parameter']}: {one['instead']}"))
+        change, name_ = one.change.scaled(100.0), f"{one.parameter}: {one.instead}"
+        filled, tip = one.basis == "launches", f"{name_}\n{one.says}"
+        dots.append(Dot(x.across(change.est), at, tone, tip, filled=filled, whiskers=span(x, change, at, tone)))
+        names.append(RowName(at, name_))
     yield Plot(
         name, title,
         "What changing one value in the best candidates does, all else equal as far as that is legal, by the models "
@@ -76,9 +74,8 @@ def _plot(name: str, title: str, told: Iterable[Row], direction: str) -> Iterato
     )  # fmt: skip
 
 
-def _tone(one: Row, direction: str) -> str:
+def _tone(one: Effect, direction: str) -> str:
     """Return whether the whole interval is better, worse, or neither."""
-    _, low, high = one["effect"]
-    if low is None or high is None or low <= 0.0 <= high:
+    if one.change.lo <= 0.0 <= one.change.hi:
         return "muted"
-    return "good" if (low > 0.0) == (direction == "maximize") else "bad"
+    return "good" if (one.change.lo > 0.0) == (direction == "maximize") else "bad"

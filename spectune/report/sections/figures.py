@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spectune.report.material import Material, Row
+from spectune.analysis.measurement import LevelMeasurement
+from spectune.report.material import Material
 from spectune.report.sections.section import Section
 from spectune.report.wording import NOTHING, close_interval, interval, length, number
 
@@ -39,7 +40,7 @@ def figures(material: Material) -> Section | None:
     rows = tuple(
         FigureRow(
             trial.trial, trial.role, trial.status, level.level, material.labels[trial.candidate.candidate_id],
-            tuple(_cells(level.to_json())),
+            tuple(_cells(level)),
         )
         for trial in material.trials
         for level in trial.levels
@@ -47,21 +48,16 @@ def figures(material: Material) -> Section | None:
     return Section("figures", "All figures", Figures(COLUMNS, rows)) if rows else None
 
 
-def _cells(level: Row) -> list[tuple[str, str]]:
-    def estimate(name: str) -> tuple[str, str]:
-        return number(level[name][0]), interval(level[name])
-
+def _cells(level: LevelMeasurement) -> list[tuple[str, str]]:
     return [
-        (length(level["accept_length"][0]), close_interval(level["accept_length"])),
-        estimate("cycle_ms"),
-        estimate("decode_speed"),
-        estimate("output_throughput"),
-        (number(level["ttft_p95_ms"], 3), ""),
-        (number(level["itl_p95_ms"], 3), ""),
-        (str(level["n_requests"]), ""),
-        (str(level["failed"]), ""),
-        (number(level["offered_rate"], 3), ""),
-        (number(level["achieved_rate"], 3), ""),
-        (f"{level['cached_share']:.0%}", ""),
-        ({True: "yes", False: "no"}.get(level["graph_used"], NOTHING), ""),
+        (length(level.accept_length.est), close_interval(level.accept_length)),
+        *((number(one.est), interval(one)) for one in (level.cycle_ms, level.decode_speed, level.output_throughput)),
+        (number(level.ttft_p95_ms, 3), ""),
+        (number(level.itl_p95_ms, 3), ""),
+        (str(level.n_requests), ""),
+        (str(level.failed), ""),
+        (number(level.offered_rate, 3), ""),
+        (number(level.achieved_rate, 3), ""),
+        (f"{level.cached_share:.0%}", ""),
+        (NOTHING if level.graph_used is None else "yes" if level.graph_used else "no", ""),
     ]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from spectune.engines.protocol import LaunchCommand
 from spectune.errors import SpectuneError
 from spectune.export import Launch, command_text
 from spectune.report.material import Material
 from spectune.report.sections.section import Section
-from spectune.report.wording import estimate, interval, number
+from spectune.report.wording import estimate, interval
+from spectune.search.storage.records import TrialRecord
 
 
 @dataclass(frozen=True)
@@ -55,29 +54,22 @@ class Commands:
 
 def launches_to_run(material: Material) -> Section:
     """Return the recommended command, and those of other launches that nothing beats in every objective."""
-    told = material.told["recommended"]
+    told = material.told
     by_trial = {record.trial: record for record in material.records}
-    recommended = None if told is None else _command(material, by_trial[told["trial"]].command, told)
-    others = []
-    for trial in material.told["pareto"]:
-        record = by_trial[trial]
-        candidate = record.candidate.candidate_id
-        if candidate != material.recommended:
-            facts = {"trial": trial, "label": material.labels[candidate], "candidate_id": candidate}
-            others.append(_command(material, record.command, facts))
-    return Section(
-        "launches-to-run", "Recommended launch", Commands(recommended, tuple(others), material.told["no_answer"])
-    )
+    recommended = None if told.recommended is None else _command(material, by_trial[told.recommended.trial])
+    optimal = [by_trial[trial] for trial in told.pareto]
+    others = [_command(material, one) for one in optimal if one.candidate.candidate_id != material.recommended]
+    return Section("launches-to-run", "Recommended launch", Commands(recommended, tuple(others), told.no_answer))
 
 
-def _command(material: Material, command: LaunchCommand, facts: Mapping[str, Any]) -> Command:
-    label, trial, candidate = facts["label"], facts["trial"], facts["candidate_id"]
-    rows = [row for row in material.rows if row["candidate_id"] == candidate]
+def _command(material: Material, record: TrialRecord) -> Command:
+    trial, candidate = record.trial, record.candidate.candidate_id
+    label, rows = material.labels[candidate], [row for row in material.rows if row.candidate_id == candidate]
     figures, doubt = "; ".join(_figures(material, candidate)), material.doubt(candidate)
-    over = _over(rows[0]["trials"] if rows else [trial])
+    over = _over(rows[0].trials if rows else [trial])
     try:
-        kept = Launch.of(command)
-        text = command_text(command)
+        kept = Launch.of(record.command)
+        text = command_text(record.command)
     except SpectuneError as error:
         return Command(label, trial, figures, over, doubt, problem=material.shown(str(error)))
     withheld = (*kept.withheld_env, *(f"--{name}" for name in kept.withheld_options))
@@ -90,10 +82,7 @@ def _over(trials: Sequence[int]) -> str:
 
 def _figures(material: Material, candidate: str) -> Iterator[str]:
     for objective in material.space.objectives:
-        row = material.row(candidate, objective.level)
-        figure = row and row.get(objective.metric)
-        if isinstance(figure, float):
-            yield f"{objective.metric.replace('_', ' ')} {number(figure, 3)} at {objective.level}"
-        elif figure:
+        if (row := material.row(candidate, objective.level)) is not None:
+            figure = row.figure(objective.metric)
             spread = f" ({interval(figure)})" if interval(figure) else ""
             yield f"{objective.metric.replace('_', ' ')} {estimate(figure)}{spread} at {objective.level}"

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spectune.analysis.comparison import PAYS
-from spectune.report.material import Material, Row
-from spectune.report.plots import Axis, Dot, Key, Plot, Scale, Segment, Tick, path, rise, tip_of
+from spectune.report.material import Material
+from spectune.report.plots import Axis, Dot, Key, Plot, Scale, Segment, Tick, extents, path, rise, tip_of
 from spectune.report.sections.section import Section
 from spectune.report.sections.trade_off import highlighted, name_of, shape_of
 from spectune.report.wording import number, speedup_interval, times
+from spectune.search.answer.summary_fields import CandidateLevel
 
 
 @dataclass(frozen=True)
@@ -67,30 +68,31 @@ def open_levels(material: Material) -> Sequence[OpenLevel]:
     ]  # fmt: skip
 
 
-def _sentence(row: Row) -> str:
-    if not row["speedup"]:
-        return f"{row['level']}: nothing to compare with"
-    spread = speedup_interval(row["speedup"])
-    said = f"{row['level']}: {PAYS[row['verdict']]}, {times(row['speedup'])} the best launch without"
+def _sentence(row: CandidateLevel) -> str:
+    verdict, speedup = row.figures.verdict, row.figures.speedup
+    if verdict is None:
+        return f"{row.level}: nothing to compare with"
+    spread = speedup_interval(speedup)
+    said = f"{row.level}: {PAYS[verdict]}, {times(speedup)} the best launch without"
     return f"{said} ({spread})" if spread else said
 
 
 def _plot(material: Material) -> Plot:
     colours = highlighted(material)
-    rows = [row for row in material.rows if row["candidate_id"] in colours]
-    y = Scale.over((end for row in rows for end in row["decode_speed"]), holding=(0.0,))
+    rows = [row for row in material.rows if row.candidate_id in colours]
+    y = Scale.over(extents(row.figures.decode_speed for row in rows), holding=(0.0,))
     x = Scale(-0.5, len(material.levels) - 0.5)
     place = {level: float(number) for number, level in enumerate(material.levels)}
     segments: list[Segment] = []
     dots: list[Dot] = []
     for candidate, tone in reversed(colours.items()):
         own = material.rows_of(candidate)
-        places = [(x.across(place[row["level"]]), y.up(row["decode_speed"][0])) for row in own]
+        places = [(x.across(place[row.level]), y.up(row.figures.decode_speed.est)) for row in own]
         segments += path(places, tone, "dotted" if candidate in material.baselines else "solid")
         dots += [
             Dot(
                 *at, tone, tip_of(row), shape_of(material, candidate),
-                whiskers=rise(y, row["decode_speed"], at[0], tone),
+                whiskers=rise(y, row.figures.decode_speed, at[0], tone),
             )
             for at, row in zip(places, own, strict=True)
         ]  # fmt: skip

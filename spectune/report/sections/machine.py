@@ -40,11 +40,11 @@ class Machine:
 def machine(material: Material) -> Section:
     """Return the machine and how steady it was."""
     simulated = ""
-    if material.told["simulated"]:  # studies of an older spectune name the engine alone, which names the profile
-        simulated = str(material.environment.get(SIMULATED_MACHINE) or material.told["engine"])
+    if material.told.simulated:  # studies of an older spectune name the engine alone, which names the profile
+        simulated = str(material.environment.get(SIMULATED_MACHINE) or material.told.engine)
     facts = overview(material.environment, gpus=not simulated)
     content = Machine(
-        tuple(material.told["steadiness"]), _repeats(material), simulated, tuple(facts),
+        tuple(material.told.steadiness), _repeats(material), simulated, tuple(facts),
         material.shown(blotted_yaml(material.space.text)),
     )  # fmt: skip
     return Section("machine", "Where it was measured", content)
@@ -76,15 +76,15 @@ def _repeats(material: Material) -> Plot | None:
     )  # fmt: skip
     segments = [Segment(0, y.up(0.0), 100, y.up(0.0), "muted", "dashed")]
     begins = {record.trial: hour for record, _, hour, _ in found}
-    for jump in material.told["jumps"]:
-        if jump["after"] in begins:
-            at = x.across(begins[jump["after"]])
+    for jump in material.told.jumps:
+        if jump.after in begins:
+            at = x.across(begins[jump.after])
             segments.append(Segment(at, 0, at, 100, "bad", "dotted"))
     keys = [
         Key(_name(material, group[0]), f"s{number % 8 + 1}", _shape(group[0]))
         for number, group in enumerate(groups[:8])
     ]  # fmt: skip
-    if material.told["jumps"]:
+    if material.told.jumps:
         keys.append(Key("jump of the machine", "bad", "dotted"))
     return Plot(
         "repeats", "The same configuration again",

@@ -24,6 +24,4 @@ class Caveats:
 
 def method(material: Material) -> Section:
     """Return the page's fixed words, and what is to be said of this study."""
-    return Section(
-        "method", "Method and caveats", Caveats(bool(material.told["simulated"]), summary_of(material.records))
-    )
+    return Section("method", "Method and caveats", Caveats(material.told.simulated, summary_of(material.records)))

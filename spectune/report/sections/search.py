@@ -12,6 +12,7 @@ from spectune.report.plots import Plot
 from spectune.report.sections.section import Section
 from spectune.report.sections.timeline import PHASES, timeline
 from spectune.report.wording import duration, number
+from spectune.search import Stop
 from spectune.space import text_of
 
 
@@ -56,10 +57,10 @@ def search(material: Material) -> Section:
     """Return how the search went."""
     space = material.space
     content = Search(
-        stop=_stop(material.told["stop"]),
+        stop=_stop(material.told.stop),
         cost=_cost(material),
         plot=timeline(material),
-        phases=tuple(_phases(material.told["seconds"])),
+        phases=tuple(_phases(material.told.seconds)),
         tried=tuple(_tried(material)),
         fixed=tuple(
             (name, material.shown(text_of(parameter.values[0])))
@@ -67,25 +68,25 @@ def search(material: Material) -> Section:
             if parameter.is_fixed
         ),
         forbidden=tuple(material.shown(str(condition)) for condition in space.forbid),
-        learned=tuple(exclusion["words"] for exclusion in material.told["exclusions"]),
+        learned=tuple(exclusion.words for exclusion in material.told.exclusions),
     )
     return Section("search", "How the search went", content)
 
 
-def _stop(stop: Mapping[str, object] | None) -> str:
+def _stop(stop: Stop | None) -> str:
     if stop is None:
         return "The study has not come to its end."
-    return f"It ended because: {one_line(str(stop['reason'])).rstrip('.')}."
+    return f"It ended because: {one_line(stop.reason).rstrip('.')}."
 
 
 def _cost(material: Material) -> str:
     """Return what the launches cost; the time of one engine is that of all its GPUs."""
-    total = material.told["seconds"]["total"]
+    total = material.told.seconds["total"]
     launches = count(len(material.trials), "launch")
     gpus = material.space.engine.gpus
     if not gpus:
         return f"{launches} in {duration(total)}."
-    measured = material.told["seconds"]["measuring"] / total if total else 0.0
+    measured = material.told.seconds["measuring"] / total if total else 0.0
     return (
         f"{launches} in {duration(total)} on {count(gpus, 'GPU')}: {number(gpus * total / 3600.0, 3)} GPU-hours, "
         f"{measured:.0%} of them measuring."

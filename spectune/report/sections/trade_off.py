@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
-from spectune.report.material import Material, Row
-from spectune.report.plots import Axis, Dot, Key, Plot, Scale, Segment, Shape, Words, cross, path, tip_of
+from spectune.analysis.estimate import Estimate
+from spectune.report.material import Material
+from spectune.report.plots import Axis, Dot, Key, Plot, Scale, Segment, Shape, Words, cross, extents, path, tip_of
 from spectune.report.sections.section import Section
-from spectune.report.wording import Triple
+from spectune.search.answer.summary_fields import CandidateLevel
 
 HIGHLIGHTED = 6
 """Candidates that get a colour and a line of their own."""
@@ -35,26 +35,19 @@ def highlighted(material: Material) -> dict[str, str]:
     best by each objective alone, and those in between.
     """
     best = material.baseline_at(material.space.objectives[0].level)
-    wanted = [material.recommended, best and best["candidate_id"], material.focus]
-    optimal = [row for row in material.rows if row["candidate_id"] in material.pareto]
+    wanted = [material.recommended, best and best.candidate_id, material.focus]
+    optimal = [row for row in material.rows if row.candidate_id in material.pareto]
     for objective in material.space.objectives:
-        there = [row for row in optimal if row["level"] == objective.level and row.get(objective.metric)]
-        there.sort(key=partial(_estimate, metric=objective.metric), reverse=objective.direction == "maximize")
-        wanted += [row["candidate_id"] for row in there[:1]]
-    wanted += [row["candidate_id"] for row in optimal]
-    measured = {row["candidate_id"] for row in material.rows}
+        there = {row.candidate_id: row.figure(objective.metric).est for row in optimal if row.level == objective.level}
+        wanted += sorted(there, key=there.__getitem__, reverse=objective.direction == "maximize")[:1]
+    wanted += [row.candidate_id for row in optimal]
+    measured = {row.candidate_id for row in material.rows}
     chosen = [candidate for candidate in dict.fromkeys(wanted) if candidate in measured][:HIGHLIGHTED]
     speculating = [candidate for candidate in chosen if candidate not in material.baselines]
     return {
-        str(candidate): "baseline" if candidate in material.baselines else f"s{speculating.index(candidate) + 1}"
+        candidate: "baseline" if candidate in material.baselines else f"s{speculating.index(candidate) + 1}"
         for candidate in chosen
     }
-
-
-def _estimate(row: Row, metric: str) -> float:
-    """Return a figure, which has an interval in some metrics."""
-    found = row[metric]
-    return float(found if isinstance(found, int | float) else found[0])
 
 
 def name_of(material: Material, candidate: str) -> str:
@@ -72,10 +65,10 @@ def shape_of(material: Material, candidate: str) -> Shape:
 
 def _levels(material: Material) -> Plot:
     rows = material.rows
-    x = Scale.over((end for row in rows for end in row["decode_speed"]), holding=(0.0,))
-    y = Scale.over((end for row in rows for end in row["output_throughput"]), holding=(0.0,))
+    x = Scale.over(extents(row.figures.decode_speed for row in rows), holding=(0.0,))
+    y = Scale.over(extents(row.figures.output_throughput for row in rows), holding=(0.0,))
     colours = highlighted(material)
-    dots = [_level_dot(material, row, x, y, "muted") for row in rows if row["candidate_id"] not in colours]
+    dots = [_level_dot(material, row, x, y, "muted") for row in rows if row.candidate_id not in colours]
     segments: list[Segment] = []
     words: list[Words] = []
     for candidate, tone in reversed(colours.items()):  # the recommended one is drawn over the others
@@ -84,12 +77,12 @@ def _levels(material: Material) -> Plot:
         segments += path([_place(row, x, y) for row in own], tone, style)
         dots += [_level_dot(material, row, x, y, tone) for row in own]
         if candidate == next(iter(colours)):
-            words += [Words(*_place(row, x, y), row["level"], dx=9, dy=-9, tone=tone) for row in own]
+            words += [Words(*_place(row, x, y), row.level, dx=9, dy=-9, tone=tone) for row in own]
     keys = [
         Key(name_of(material, candidate), tone, shape_of(material, candidate), candidate in material.pareto)
         for candidate, tone in colours.items()
     ]
-    others = {row["candidate_id"] for row in rows} - colours.keys()
+    others = {row.candidate_id for row in rows} - colours.keys()
     if others & material.pareto:
         keys.append(Key("others that are Pareto-optimal", "muted"))
     if others - material.pareto:
@@ -104,22 +97,20 @@ def _levels(material: Material) -> Plot:
     )  # fmt: skip
 
 
-def _place(row: Row, x: Scale, y: Scale) -> tuple[float, float]:
-    return x.across(row["decode_speed"][0]), y.up(row["output_throughput"][0])
+def _place(row: CandidateLevel, x: Scale, y: Scale) -> tuple[float, float]:
+    return x.across(row.figures.decode_speed.est), y.up(row.figures.output_throughput.est)
 
 
-def _level_dot(material: Material, row: Row, x: Scale, y: Scale, tone: str) -> Dot:
-    dot = _dot(material, row, x, row["decode_speed"], y, row["output_throughput"], tone)
+def _level_dot(material: Material, row: CandidateLevel, x: Scale, y: Scale, tone: str) -> Dot:
+    dot = _dot(material, row, x, row.figures.decode_speed, y, row.figures.output_throughput, tone)
     of_no_note = tone == "muted" and not dot.filled and dot.shape == "circle"
     return replace(dot, shape="point") if of_no_note else dot
 
 
-def _dot(material: Material, row: Row, x: Scale, across: Triple, y: Scale, up: Triple, tone: str) -> Dot:
-    assert across[0] is not None
-    assert up[0] is not None
-    candidate = row["candidate_id"]
+def _dot(material: Material, row: CandidateLevel, x: Scale, across: Estimate, y: Scale, up: Estimate, tone: str) -> Dot:
+    candidate = row.candidate_id
     return Dot(
-        x.across(across[0]), y.up(up[0]), tone, tip_of(row), shape_of(material, candidate),
+        x.across(across.est), y.up(up.est), tone, tip_of(row), shape_of(material, candidate),
         candidate in material.pareto, cross(x, across, y, up, tone),
     )  # fmt: skip
 
@@ -132,13 +123,13 @@ def _objectives(material: Material) -> Plot | None:
     points = list(_both(material))
     if not points:
         return None
-    x = Scale.over(end for _, across, _ in points for end in across)
-    y = Scale.over(end for _, _, up in points for end in up)
+    x = Scale.over(extents(across for _, across, _ in points))
+    y = Scale.over(extents(up for _, _, up in points))
     dots, front = [], []
     for row, across, up in points:
-        tone = "baseline" if row["candidate_id"] in material.baselines else "accent"
+        tone = "baseline" if row.candidate_id in material.baselines else "accent"
         dots.append(_dot(material, row, x, across, y, up, tone))
-        if row["candidate_id"] in material.pareto:
+        if row.candidate_id in material.pareto:
             front.append((dots[-1].x, dots[-1].y))
     titles = [f"{AXES[objective.metric]} at {objective.level}" for objective in wanted]
     return Plot(
@@ -153,12 +144,12 @@ def _objectives(material: Material) -> Plot | None:
     )  # fmt: skip
 
 
-def _both(material: Material) -> Sequence[tuple[Row, Triple, Triple]]:
+def _both(material: Material) -> Sequence[tuple[CandidateLevel, Estimate, Estimate]]:
     """Return each candidate measured in both objectives with its figures in them."""
     across, up = material.space.objectives[:2]
     found = []
-    for candidate in dict.fromkeys(row["candidate_id"] for row in material.rows):
+    for candidate in dict.fromkeys(row.candidate_id for row in material.rows):
         first, second = material.row(candidate, across.level), material.row(candidate, up.level)
-        if first is not None and second is not None and first.get(across.metric) and second.get(up.metric):
-            found.append((first, first[across.metric], second[up.metric]))
+        if first is not None and second is not None:
+            found.append((first, first.figure(across.metric), second.figure(up.metric)))
     return found

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from spectune.analysis.verdict import Decision
 from spectune.counts import several
 from spectune.report import wording
 from spectune.report.material import Material
 from spectune.report.sections.section import Section
 from spectune.search.storage.records import Status
 
-DECISIONS = {
+DECISIONS: Mapping[Decision, tuple[str, str]] = {
     "speculation": ("good", "Speculate"),
     "no_speculation": ("bad", "Do not speculate"),
     "tie": ("unclear", "A tie: do not speculate"),
@@ -57,21 +58,22 @@ def verdict(material: Material) -> Section:
     return Section(
         "verdict",
         decided,
-        Answer(told["sentence"], tuple(told["details"]), tuple(_tiles(material)), tuple(told["words"])),
+        Answer(told.sentence, tuple(told.details), tuple(_tiles(material)), tuple(told.words)),
         tone,
     )
 
 
 def _decision(material: Material) -> tuple[str, str]:
     """Return tone and words: an answer that rests on the search alone, or on part of it, says so."""
-    if material.told["no_answer"] is not None:
+    told = material.told
+    if told.no_answer is not None:
         return "unclear", "No answer"
-    if material.told["unkept"] is not None:
+    if told.unkept is not None:
         return "unclear", "Not compared"
-    tone, decided = DECISIONS.get(material.told["verdict"], DECISIONS["undecided"])
-    if material.told["verdict"] == "undecided" or material.focus is None:
+    tone, decided = DECISIONS[told.verdict]
+    if told.verdict == "undecided" or material.focus is None:
         return tone, decided
-    so_far = "" if material.told["finished"] else " so far"
+    so_far = "" if told.finished else " so far"
     if material.doubt(material.focus):
         return "unclear", f"{decided}{so_far}: not confirmed by a later launch"
     return tone, decided + so_far
@@ -85,26 +87,27 @@ def _tiles(material: Material) -> Iterator[Tile]:
     yield Tile(
         str(len(trials)), "launch" if len(trials) == 1 else several("launch"), f"{failed} failed, {suspect} suspect"
     )  # fmt: skip
-    effect = material.told["detectable_effect"]
+    effect = material.told.detectable_effect
     if effect is not None:
         yield Tile(f"{effect:.1%}", "smallest gain these launches could show")
 
 
 def _judged(material: Material) -> Iterator[Tile]:
     """Yield the ratio that the verdict rests on, that of each objective, and what the candidate accepts."""
-    told = material.told["speedup"]
+    told = material.told.speedup
     if told is None:
         return
-    whose, goals = "the best launch without", told["objectives"]
+    whose, goals = "the best launch without", told.objectives
     if len(goals) > 1:
-        spread = wording.speedup_interval(told["judged"])
-        yield Tile(wording.times(told["judged"]), f"{whose}, by {told['by']}", spread)
+        yield Tile(wording.times(told.judged), f"{whose}, by {told.by}", wording.speedup_interval(told.judged))
     for one in goals:
-        meaning = f"by {one['words']} alone" if len(goals) > 1 else f"{whose}, by {one['words']}"
-        yield Tile(wording.times(one["ratio"]), meaning, wording.speedup_interval(one["ratio"]))
+        meaning = f"by {one.words} alone" if len(goals) > 1 else f"{whose}, by {one.words}"
+        yield Tile(wording.times(one.ratio), meaning, wording.speedup_interval(one.ratio))
     levels = dict.fromkeys(objective.level for objective in material.space.objectives)
-    found = [row for level in levels if (row := material.row(told["candidate_id"], level)) and row["break_even"]]
+    rows = [row for level in levels if (row := material.row(told.candidate_id, level)) is not None]
+    found = [(row, even) for row in rows if (even := row.figures.break_even) is not None]
     if found:
-        needed = ", ".join(f"{wording.length(row['break_even'][0])} at {row['level']}" for row in found)
-        accepted = wording.length(found[0]["accept_length"][0])
-        yield Tile(accepted, f"its accept length at {found[0]['level']}", f"break-even for one request {needed}")
+        needed = ", ".join(f"{wording.length(even.est)} at {row.level}" for row, even in found)
+        first, _ = found[0]
+        accepted = wording.length(first.figures.accept_length.est)
+        yield Tile(accepted, f"its accept length at {first.level}", f"break-even for one request {needed}")

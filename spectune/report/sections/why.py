@@ -71,9 +71,9 @@ def why(material: Material) -> Section | None:
 
 def _outside_graphs(material: Material) -> Iterator[str]:
     """Yield what of this candidate ran outside CUDA graphs, at all loads together."""
-    found = material.told["outside_graphs"]
-    if found is not None and found["candidate_id"] == material.break_even.candidate_id:
-        yield f"outside CUDA graphs: {found['evidence']}"
+    found = material.told.outside_graphs
+    if found is not None and found.candidate_id == material.break_even.candidate_id:
+        yield f"outside CUDA graphs: {found.evidence}"
 
 
 def _cause(cause: LostSpeed) -> CauseRow:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
+from spectune.jsonable import Jsonable
 from spectune.search.answer.objective_words import measure
 from spectune.search.answer.sentence import is_confirmed
 from spectune.search.evidence.figures import Measured
@@ -13,7 +14,7 @@ from spectune.space import SearchSpace
 
 
 @dataclass(frozen=True)
-class InQuestion:
+class InQuestion(Jsonable):
     """A candidate at a level.
 
     Attributes:
@@ -27,10 +28,6 @@ class InQuestion:
     label: str
     level: str
     why: str
-
-    def to_json(self) -> dict[str, str]:
-        """All of it for other programs."""
-        return asdict(self)
 
 
 def in_question(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -17,6 +18,8 @@ class Jsonable:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
+    if isinstance(value, list | tuple):
         return [_plain(entry) for entry in value]
+    if isinstance(value, Mapping):
+        return {name: _plain(entry) for name, entry in value.items()}
     return value.to_json() if hasattr(value, "to_json") else value
