@@ -98,11 +98,9 @@ def deliver(
     Raises:
         SpectuneError: When a file cannot be read or written; the report is written even so.
     """
-    environment = folder.environment()
     summary = summarise(
         records, space, stop,
-        name=folder.name, engine=str(environment.get("engine", "an unknown engine")), warm_start=WarmStart.of(folder),
-        shared=shared_study(folder.root),
+        name=folder.name, engine=folder.engine_title, warm_start=WarmStart.of(folder), shared=shared_study(folder.root),
     )  # fmt: skip
     exported: Sequence[ExportedFiles] = ()
     failed: SpectuneError | None = None
@@ -112,7 +110,7 @@ def deliver(
     except SpectuneError as error:
         failed = error
     path = report_file or REPORTS / f"{folder.name}.html"
-    report = write_report(summary, records, environment, space, path)
+    report = write_report(summary, records, folder.environment(), space, path)
     if failed is not None and not archived:
         raise failed
     kept = None if failed is None else str(failed)

@@ -216,7 +216,7 @@ def calibrate(
         },
         launches=len({record.trial for record in ran}),
         study=study,
-        simulated=space.engine.kind == "simulated",
+        simulated=space.engine.is_simulated,
     )
     return replace(fitted, prefill_ktok_per_s=by_standstills(fitted.profile(), points))
 

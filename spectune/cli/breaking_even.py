@@ -44,16 +44,15 @@ def _of_study(study: str, asked: Asked, *, targets: Sequence[float], as_json: bo
         return measure_what_if(study, candidate_id=wanted, space_file=asked.space_file, as_json=as_json)
     with told_when_slow("reading the engine's logs"):
         cycles = engine_cycles(folder, records, space)
-    engine = str(folder.environment().get("engine", ""))
     answer = break_even_of(
-        records, space, targets=targets or None, engine_cycles=cycles, candidate_id=wanted, engine=engine
+        records, space, targets=targets or None, engine_cycles=cycles, candidate_id=wanted, engine=folder.engine_title
     )
     if wanted is not None and answer.candidate_id not in (None, wanted):
         raise SpectuneError(f"--candidate {asked.candidate}: no launch of it was measured as asked for")
     trained = training_of(
         answer, records, space, points, tokens_per_sample=asked.tokens_per_sample or 1
     ) if points else None  # fmt: skip
-    simulated = space.engine.kind == "simulated"
+    simulated = space.engine.is_simulated
     if as_json:
         told = {"study": folder.name, "simulated": simulated, "break_even": answer.to_json()}
         print_json(told | ({} if trained is None else {"training": trained.to_json()}))

@@ -129,7 +129,7 @@ def _print(
     outcome: str,
     words: str,
 ) -> None:
-    if question.space.engine.kind == "simulated":
+    if question.space.engine.is_simulated:
         print_simulated()
     label = question.space.label(question.record.candidate)
     what = one_line(f"{script.path}: {label}, launch {script.trial} of {script.study}")
@@ -199,7 +199,7 @@ def _json(
         "schema": SCHEMA,
         "study": question.folder.name,
         "trial": question.record.trial,
-        "simulated": question.space.engine.kind == "simulated",
+        "simulated": question.space.engine.is_simulated,
         "judged_by": measure(question.space),
         "outcome": outcome,
         "words": words,

@@ -54,7 +54,7 @@ def compare_two(first: str, second: str, *, as_json: bool) -> int:
     (folder, before), (other, after) = _side(first), _side(second)
     if folder.realpath == other.realpath:
         raise SpectuneError(f"{first} and {second} are the same study; compare needs two")
-    kinds = [side.space.engine.kind == "simulated" for side in (before, after)]
+    kinds = [side.space.engine.is_simulated for side in (before, after)]
     if kinds[0] != kinds[1]:
         simulated, real = (before, after) if kinds[0] else (after, before)
         raise SpectuneError(

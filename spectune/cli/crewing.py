@@ -47,7 +47,7 @@ class Crew:
                     f"write engine.parallel: {self.workers} into it, or start fewer"
                 )
             return LocalExecutor()
-        gpus = 0 if space.engine.kind == "simulated" else space.engine.gpus
+        gpus = 0 if space.engine.is_simulated else space.engine.gpus
         return SlurmExecutor(self.options, name=f"spectune-{study}", gpus=gpus)
 
     def command(self, study: str, shared: Shared, torch_index: str | None) -> WorkerCommand:

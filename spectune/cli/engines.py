@@ -23,7 +23,7 @@ def provision_for(section: EngineSection, *, torch_index: str | None = None) -> 
     if section.runtime is not None:
         provision(section.runtime, torch_index=torch_index)
     elif torch_index is not None:
-        engine = "a simulated machine" if section.kind == "simulated" else f"the SGLang of {section.python}"
+        engine = "a simulated machine" if section.is_simulated else f"the SGLang of {section.python}"
         raise SpectuneError(
             f"--torch-index {torch_index} is for a runtime that spectune installs, and this space runs {engine}: leave "
             "it out"

@@ -27,8 +27,7 @@ def write_launch_files(study: str, *, pick: str | None, formats: str, as_json: b
     if pick is not None:
         check_pick(pick)
     folder, space, records = open_study_records(study)
-    engine = str(folder.environment().get("engine", "an unknown engine"))
-    summary = summarise(records, space, remembered_stop(folder), name=folder.name, engine=engine)
+    summary = summarise(records, space, remembered_stop(folder), name=folder.name, engine=folder.engine_title)
     exported = export_answer(folder, space, records, summary, pick=pick, formats=chosen)
     if not exported:
         raise SpectuneError(f"the study {folder.name} has nothing to export: {summary.no_answer}")

@@ -70,7 +70,7 @@ def _run(
 
 
 def _show(folder: StudyFolder, space: SearchSpace, candidate: Candidate, found: ForcedRuns, *, as_json: bool) -> None:
-    simulated = space.engine.kind == "simulated"
+    simulated = space.engine.is_simulated
     if as_json:
         print_json(
             {

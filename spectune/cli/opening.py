@@ -151,7 +151,7 @@ class Asked:
         if problems:
             raise InputProblems(in_order(problems))
         if (self.profile or self.virtual) and not self.simulated:
-            if space.engine.kind != "simulated":
+            if not space.engine.is_simulated:
                 option = "--profile" if self.profile else "--virtual"
                 raise SpectuneError(f"{option} is for the simulated engine: add --engine simulated")
             space = space.with_engine(space.engine.simulated(chosen.profile, virtual=chosen.virtual))

@@ -53,7 +53,7 @@ def referee_space(asked: Asked, *, as_json: bool, legal: int = MOST_LEGAL, each_
         SpectuneError: For bad input, or an engine that is not there.
     """
     space = asked.space()
-    if space.engine.kind == "simulated":
+    if space.engine.is_simulated:
         raise SpectuneError("--with-engine asks an installed SGLang; a simulated engine has none to ask")
     engine = open_engine(space)
     missing = [*engine.missing(), *missing_models(space, engine)]

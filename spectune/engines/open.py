@@ -56,7 +56,7 @@ def open_engine(space: SearchSpace) -> SGLangEngine:
     """
     section = space.engine
     most_running = space.workload.most_running
-    if section.kind == "simulated":
+    if section.is_simulated:
         if section.virtual:
             _refuse_open_loops(space)
         return SimulatedEngine.of(section, most_running, space.path.parent)

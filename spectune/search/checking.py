@@ -93,7 +93,7 @@ class LevelHeld:
 
 def with_own_profile(folder: StudyFolder, space: SearchSpace) -> SearchSpace:
     """Return a study's space; the machine of a simulated one is the study's own copy of its profile."""
-    if space.engine.kind != "simulated":
+    if not space.engine.is_simulated:
         return space
     profile = os.path.realpath(folder.root / PROFILE_FILE)
     return space.with_engine(space.engine.model_copy(update={"profile": profile}))

@@ -80,6 +80,11 @@ class EngineSection(Section):
         return self.model_copy(update={"kind": "simulated", "python": None, "runtime": None, **chosen})
 
     @property
+    def is_simulated(self) -> bool:
+        """Whether a model of a machine answers."""
+        return self.kind == "simulated"
+
+    @property
     def env_to_set(self) -> dict[str, str]:
         """Variables that every launch sets."""
         return {name: value for name, value in self.env.items() if value != UNSET}

@@ -70,7 +70,7 @@ def summarise(
     question, rules = in_question(evidence, found, space), rules_of(space, engine)
     return Summary(
         study=name,
-        simulated=space.engine.kind == "simulated",
+        simulated=space.engine.is_simulated,
         engine=engine,
         finished=stop is not None,
         verdict=evidence.verdict.overall.decision,

@@ -92,7 +92,7 @@ def refuse_lender(lender: StudyFolder, space: SearchSpace) -> None:
         SpectuneError: It does not exist, measured another model, or one of the two is simulated and the other is not.
     """
     theirs = lender.require().space()
-    simulated = [one.engine.kind == "simulated" for one in (theirs, space)]
+    simulated = [one.engine.is_simulated for one in (theirs, space)]
     if len(set(simulated)) > 1:
         theirs_is, this_is = (("measured", "simulated")[one] for one in simulated)
         raise SpectuneError(
@@ -132,7 +132,7 @@ def _discount(
     same_machine &= all(lender.belonging(name) == text for name, text in engine.belongings().items())
     same_machine &= theirs.engine.gpus == space.engine.gpus
     found = SAME if same_version else OTHER_VERSION
-    reasons = [] if same_version else [f"it ran {environment.get('engine', 'an unknown engine')}"]
+    reasons = [] if same_version else [f"it ran {lender.engine_title}"]
     if not same_machine:
         found = OTHER_MACHINE
         reasons.append("it ran on another machine, so only its acceptance is used, and its failures warn")

@@ -162,6 +162,11 @@ class StudyFolder:
             return {}
         return environment if isinstance(environment, dict) else {}
 
+    @property
+    def engine_title(self) -> str:
+        """Name and version of the engine the study began on."""
+        return str(self.environment().get("engine", "an unknown engine"))
+
     def keep_environment(self, environment: Mapping[str, Any]) -> None:
         """Write down the machine that the study is made on."""
         files.write_json(self.root / ENVIRONMENT, environment)

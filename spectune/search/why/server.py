@@ -54,7 +54,7 @@ def as_server(
         most_running=concurrency or 0,
         loads=(load,),
         newest=newest,
-        simulated=space.engine.kind == "simulated",
+        simulated=space.engine.is_simulated,
     )
 
 
