@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from spectune import files
 from spectune.errors import SpectuneError
@@ -18,6 +17,7 @@ from spectune.export import (
     export_candidates,
     outdated_files,
 )
+from spectune.export.write import Table
 from spectune.report import write_report
 from spectune.search import (
     Stop,
@@ -181,7 +181,7 @@ def launch_origin(folder: StudyFolder, space: SearchSpace, summary: Summary) -> 
 
 def _tables(
     chosen: Sequence[TrialRecord], space: SearchSpace, records: Sequence[TrialRecord], origin: Origin
-) -> dict[str, Any]:
+) -> dict[str, Table | SpectuneError]:
     """Return the table of adaptive speculation for each of the launches that speculates, or why it has none."""
     if not chosen:
         return {}
@@ -194,7 +194,7 @@ def _tables(
         way_out = f"name one that does with --pick TRIAL ({', '.join(map(str, others))})"
         why = f"{who}; {way_out if others else 'no launch of this study that ran as asked does'}"
         return {chosen[0].candidate.candidate_id: SpectuneError(why)}
-    evidence, tables = weigh(records, space), dict[str, Any]()
+    evidence, tables = weigh(records, space), dict[str, Table | SpectuneError]()
     for candidate in speculative:
         try:
             tables[candidate.candidate_id] = adaptive_table(candidate, evidence, space, origin.version)

@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.text import Text
 
+from spectune.analysis.estimate import Estimate
 from spectune.cli.engines import provision_for
 from spectune.cli.exit_codes import ExitCode
 from spectune.cli.interruptible import run_interruptible
@@ -182,7 +183,7 @@ def _level_lines(level: LevelHeld) -> Iterator[Text]:
         yield Text(_row(f"{level.level} accept length", f"{then:.2f}", f"{now:.2f}, {needed}"))
 
 
-def _line(name: str, figures: tuple[Any, Any]) -> Text:
+def _line(name: str, figures: tuple[Estimate, Estimate]) -> Text:
     return Text(_row(name, *(figure.cell(1) for figure in figures)))
 
 

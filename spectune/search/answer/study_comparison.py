@@ -23,7 +23,7 @@ from spectune.search.evidence.recorded import best_baseline, pooled_noise
 from spectune.search.evidence.speeds import by_candidate, of_level, speeds
 from spectune.search.storage.records import TrialRecord
 from spectune.search.storage.steps import Role
-from spectune.space import DRAFTER, Candidate, SearchSpace
+from spectune.space import DRAFTER, Candidate, SearchSpace, Value
 
 RECOMMENDED, BASELINE, BOTH, OTHER_DRAFTER = "recommended", "best baseline", "in both", "same but for the drafter"
 
@@ -191,9 +191,9 @@ def _wanted(before: Side, after: Side) -> list[tuple[tuple[str, ...], Candidate,
 
 def _without_drafter(
     groups: Mapping[Candidate, Sequence[TrialRecord]], shared: Sequence[Candidate]
-) -> dict[tuple[Any, ...], list[Candidate]]:
+) -> dict[tuple[tuple[str, Value], ...], list[Candidate]]:
     """Return the candidates that only one study has, by all their values but the drafter."""
-    found: dict[tuple[Any, ...], list[Candidate]] = {}
+    found: dict[tuple[tuple[str, Value], ...], list[Candidate]] = {}
     for candidate in groups:
         if candidate not in shared and candidate.drafter is not None:
             found.setdefault(tuple(item for item in candidate.items if item[0] != DRAFTER), []).append(candidate)
