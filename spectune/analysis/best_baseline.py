@@ -74,6 +74,11 @@ class Branch:
         largest = np.concatenate([(self.mean + sign * draws @ spread.T).max(axis=1) for sign in (1.0, -1.0)])
         return Known(float(largest.mean()), float(largest.var()))
 
+    def known(self, name: str) -> Known:
+        """Return what is believed of a configuration."""
+        index = self.names.index(name)
+        return Known(float(self.mean[index]), float(self.covariance[index, index]))
+
     def expected(self, name: str) -> float:
         """Return the expected ln speed of a configuration."""
         return float(self.mean[self.names.index(name)])

@@ -6,8 +6,8 @@ the number of launches. The interval of the ratio is exp(ln ratio ± t·√(sum 
 freedom of the launch noise: the t interval of a contrast with a pooled variance (Scheffé, *The Analysis of Variance*,
 section 3.2). Launches in several places are compared within each: what is not known of a place's speed counts only
 where the two were not launched equally often there (`places`). A relaunched baseline is taken as the best one with what
-is known of its rivals (`best_baseline`). Break-even is accept length / speedup, so that accept length > break-even and
-speedup > 1 are the same statement.
+is known of its rivals, and a finalist with what is known of the others (`best_baseline`). Break-even is accept length /
+speedup, so that accept length > break-even and speedup > 1 are the same statement.
 """
 
 from __future__ import annotations
@@ -141,6 +141,7 @@ def compare(
     baseline: Sequence[LaunchSpeed],
     noise: LaunchNoise,
     *,
+    own: Known | None = None,
     best: Known | None = None,
     picked_from: int = 1,
 ) -> Comparison:
@@ -151,10 +152,11 @@ def compare(
         group: The candidate's launches.
         baseline: The baseline's.
         noise: Launch noise.
+        own: What is known of the candidate, where some of these launches may have chosen it from others.
         best: What is known of the best baseline, where that may be another one.
         picked_from: Number of candidates of which this one may have been picked for these very launches.
     """
-    first, mine, theirs = group[0], known(group, noise), best or known(baseline, noise)
+    first, mine, theirs = group[0], own or known(group, noise), best or known(baseline, noise)
     return Comparison(
         candidate_id=first.candidate_id,
         level=level,

@@ -14,8 +14,8 @@ intersection-union test, Berger 1982). Rules, in this order:
   launches would decide).
 
 What is recommended is one of those that decide, in either branch: of the candidates that pay, or of the baselines where
-speculation is not shown to pay. Which one is said by `preference`, from all their launches; its speedup from those that
-were made after it was picked alone.
+speculation is not shown to pay. Which one is said by `preference`, from all their launches; its speedup by those that
+were made after it was picked alone, drawn together with those of the finalists it was chosen from.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Literal
 
-from spectune.analysis.best_baseline import Branch, Seen, believed
+from spectune.analysis.best_baseline import Branch, Known, Seen, believed
 from spectune.analysis.comparison import Comparison, LaunchSpeed, compare, known, mean_log
 from spectune.analysis.launch_noise import LaunchNoise
 from spectune.analysis.preference import TIE_MARGIN, preferred
@@ -110,12 +110,14 @@ def judge(question: Question) -> Judgement:
         words = f"{level}: undecided, {question.missing or 'no speculative candidate was measured'}"
         return Judgement(level, "undecided", recommended, math.inf, (), words)
     deciding = {group[0].candidate_id for group in _deciding(candidates, confirmed)}
+    finalists = _finalists(candidates, question)
     compared = [
         compare(
             level,
             group,
             baseline,
             noise,
+            own=finalists.get(group[0].candidate_id),
             best=without.largest if baseline[0].candidate_id in confirmed else None,
             picked_from=question.looks if group[0].candidate_id in confirmed else len(candidates),
         )
@@ -130,6 +132,21 @@ def judge(question: Question) -> Judgement:
         top = paying[recommended]
     words = _words(question, decision, top)
     return Judgement(level, decision, recommended, top.detectable_effect, tuple(compared), words)
+
+
+def _finalists(candidates: Sequence[list[LaunchSpeed]], question: Question) -> dict[str, Known]:
+    """Return what the launches that were made after they had been picked say of the finalists, drawn together.
+
+    The first of them chose which finalist goes on, so that its own were lucky once more. What is expected of it, given
+    how much finalists may differ, holds however it was chosen (Dawid, *Selection paradoxes of Bayesian inference*,
+    1994). The search says nothing here: by its luck they are finalists.
+    """
+    told = {group[0].candidate_id: known(group, question.noise) for group in candidates}
+    seen = {name: Seen(None, one) for name, one in told.items() if name in question.confirmed}
+    if not seen:
+        return {}
+    branch = believed(seen)
+    return {name: branch.known(name) for name in seen}
 
 
 def _branch(groups: Sequence[list[LaunchSpeed]], question: Question) -> Branch:

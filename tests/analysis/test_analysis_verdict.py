@@ -1,11 +1,13 @@
 import math
 import random
 from dataclasses import replace
+from statistics import fmean
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spectune.analysis.best_baseline import SETTINGS_SD
 from spectune.analysis.comparison import Comparison, LaunchSpeed
 from spectune.analysis.estimate import Estimate
 from spectune.analysis.launch_noise import launch_noise
@@ -161,6 +163,21 @@ def test_parameters_fitted_to_the_repeats_cost_degrees_of_freedom():
     assert "assumed" not in launch_noise(repeats, fitted=1).source
     assert "assumed" in launch_noise(repeats, fitted=4).source
     assert launch_noise(repeats, fitted=5).dof == 3
+
+
+def test_the_launch_that_chose_between_two_finalists_does_not_count_in_its_favour():
+    rng, noise, studies = random.Random(5), 0.03, 700
+    errors = []
+    for _ in range(studies):
+        true = {name: math.log(110) + rng.gauss(0, SETTINGS_SD) for name in ("three", "four")}
+        logs = {name: [one + rng.gauss(0, noise)] for name, one in true.items()}
+        chosen = max(logs, key=logs.__getitem__)
+        logs[chosen] += [true[chosen] + rng.gauss(0, noise) for _ in range(2)]
+        launches = [launch("base", 100 * math.exp(noise * luck)) for luck in (-1, 0, 1)]
+        launches += [launch(name, math.exp(log), 2, width=1e-6) for name in logs for log in logs[name]]
+        compared = decide(launches, {"base", *logs}).comparisons
+        errors.append(next(one.log_ratio for one in compared if one.candidate_id == chosen) - true[chosen])
+    assert abs(fmean(errors) + math.log(100)) < 0.002
 
 
 @pytest.mark.parametrize("noise", [0.015, 0.03])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-import pytest
 from search_samples import baseline, chain, engine, record
 from test_search_baselines import played
 from test_search_timeline import speed_only
@@ -58,7 +57,7 @@ def test_where_it_is_clear_that_speculation_pays_rivals_are_launched_and_one_wit
     assert found.recommended == chain(2)  # the best over both of its launches
     best = found.verdict.overall.best
     assert best is not None
-    assert best.speedup.est == pytest.approx(1.3)  # by the launches made after it was picked
+    assert 1.29 < best.speedup.est < 1.3  # by the launches made after it was picked, of which one chose it
     assert [one.candidate_id for one in found.ties] == [chain(3).candidate_id]
 
 
