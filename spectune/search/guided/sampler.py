@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,8 @@ from optuna.samplers import BaseSampler, RandomSampler
 from optuna.search_space import IntersectionSearchSpace
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
+from scipy.special import ndtri
+from scipy.stats import rankdata
 
 from spectune.search.guided.evidence import Evidence
 from spectune.search.guided.loose import suggest
@@ -43,7 +44,6 @@ class GuidedSampler(BaseSampler):
         self._rng = np.random.default_rng(seed)
         self._random = RandomSampler(seed=seed)
         self._intersection = IntersectionSearchSpace()
-        self._lock = threading.Lock()
 
     def reseed_rng(self) -> None:
         """Draw a new seed."""
@@ -79,9 +79,8 @@ class GuidedSampler(BaseSampler):
         if len(usable) < STARTUP:
             independent = self._random.sample_independent
             return {name: independent(study, trial, name, domain) for name, domain in search_space.items()}
-        with self._lock:
-            scores = _scores(usable, study.directions, self._rng)
-            return suggest(search_space, [t.params for t in usable], scores, self._rng)
+        scores = _scores(usable, study.directions, self._rng)
+        return suggest(search_space, [t.params for t in usable], scores, self._rng)
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
@@ -93,14 +92,13 @@ class GuidedSampler(BaseSampler):
 def _scores(
     trials: Sequence[FrozenTrial], directions: Sequence[StudyDirection], rng: np.random.Generator
 ) -> npt.NDArray[np.float64]:
-    """Return one figure per trial: ranks of the objectives in a random mixture, infeasible trials below all others."""
-    values = np.array([t.values for t in trials])
+    """Return one figure per trial: normal scores of the objectives in a random mixture, infeasible trials below all.
+
+    They keep the order alone: one penalty of a million does not make all other trials look alike.
+    """
     signs = [1.0 if direction == StudyDirection.MAXIMIZE else -1.0 for direction in directions]
-    if len(signs) == 1:
-        scores = signs[0] * values[:, 0]
-    else:
-        ranks = np.argsort(np.argsort(values * signs, axis=0), axis=0) / max(1, len(trials) - 1)
-        scores = ranks @ rng.dirichlet(np.ones(len(signs)))
+    ranks = rankdata(np.array([t.values for t in trials]) * signs, axis=0)
+    scores: npt.NDArray[np.float64] = ndtri((ranks - 0.5) / len(trials)) @ rng.dirichlet(np.ones(len(signs)))
     broken = np.array([any(c > 0 for c in t.constraints.values()) for t in trials])
-    floor = scores.min() - (float(np.std(scores)) or 1.0)
-    return np.where(broken, floor, scores)
+    scores[broken] = scores.min() - (float(np.std(scores)) or 1.0)
+    return scores
