@@ -7,9 +7,11 @@ import math
 import pytest
 from search_samples import SPACE, baseline, chain, engine, record, space
 
+from spectune.search.answer.summary import summarise
 from spectune.search.planning.budget import kept_for_confirmation
 from spectune.search.planning.confirmation import confirmation
 from spectune.search.planning.plan import Stop, next_step
+from spectune.search.planning.prospect import prospect
 from spectune.search.proposing.proposals import Proposer
 from spectune.search.storage.records import TrialRecord
 from spectune.search.storage.steps import Role, Step
@@ -128,6 +130,18 @@ def test_another_baseline_is_tried_where_the_first_of_the_file_cannot_run() -> N
     assert stop.reason == "there is nothing to compare with: it was crash"
 
 
+def test_the_next_baseline_differs_most_from_those_that_failed() -> None:
+    at = space(
+        SPACE.replace(
+            "  env.NCCL_PROTO: [unset, LL]\n", "  env.A: [bad, good]\n  env.NCCL_PROTO: [unset, LL, Simple]\n"
+        )
+    )
+    failed = [record(0, step([], at).candidate, failure=FailureClass.UNSUPPORTED)]
+    assert failed[0].candidate.values["env.A"] == "bad"
+    found = step(failed, at).candidate.values
+    assert (found["env.A"], found["env.NCCL_PROTO"]) == ("good", "LL")
+
+
 def test_a_failed_baseline_ends_the_study_without_an_answer() -> None:
     found = after([record(0, baseline(), failure=FailureClass.MEMORY)])
     assert isinstance(found, Stop)
@@ -159,6 +173,17 @@ def test_five_failures_and_nothing_else_end_the_search() -> None:
     assert "it was crash" in found.reason
 
 
+def test_retries_are_not_told_as_other_candidates_nor_one_cause_as_that_of_all() -> None:
+    classes = [FailureClass.CRASH, *[FailureClass.STARTUP_TIMEOUT] * 3]
+    candidates = [chain(4), chain(3), chain(3), chain(3)]
+    launches = zip(candidates, classes, strict=True)
+    records = [record(0, baseline())]
+    records += [record(n, candidate, failure=failure) for n, (candidate, failure) in enumerate(launches, 1)]
+    found = after([*records, record(5, chain(2), failure=FailureClass.CRASH)])
+    assert isinstance(found, Stop)
+    assert found.reason == "the first 3 candidates all failed, in 5 launches, mostly: it was startup_timeout"
+
+
 def test_drafters_that_accept_nothing_end_the_search_as_soon_as_all_have_been_tried() -> None:
     records = [record(0, baseline())]
     while isinstance(found := after(records), Step):
@@ -171,6 +196,24 @@ def test_drafters_that_accept_nothing_end_the_search_as_soon_as_all_have_been_tr
 def test_an_interrupted_launch_is_made_again_first() -> None:
     begun = Step(1, Role.SEARCH, chain(2), "begun before the crash")
     assert after([record(0, baseline())], interrupted=[begun]) == begun
+
+
+def test_a_space_without_speculation_ends_when_all_was_launched() -> None:
+    at = space(
+        "schema: 1\nname: plain\nengine: {python: python3, gpus: 0, args: {model-path: m, device: cpu}}\n"
+        "search: {env.NCCL_PROTO: [unset, LL]}\nbudget: {trials: 20}\n"
+    )
+    assert kept_for_confirmation(at) == 0
+    proposer, records = Proposer(at, engine()), list[TrialRecord]()
+    plans = []
+    while isinstance(found := next_step(records, [], at, proposer), Step):
+        plans.append(prospect(records, at, proposer).launches)
+        records.append(record(len(records), found.candidate, role=found.role))
+    assert plans == [len(records)] * len(records) == [2, 2]
+    assert found.reason == "every legal candidate has been launched"
+    assert "speculation pays" not in prospect([], at, proposer).rests_on
+    said = summarise(records, at, found, name="plain", engine="e").to_json()["sentence"]
+    assert said == "Not compared: the space offers no speculation."
 
 
 def test_an_exhausted_space_goes_on_to_confirmation() -> None:

@@ -21,13 +21,8 @@ def sentence(evidence: Evidence, space: SearchSpace) -> str:
     candidate, overall = evidence.recommended, evidence.verdict.overall
     if candidate is None:
         return f"No answer: {evidence.no_answer}."
-    if overall.best is None and evidence.unkept is not None:
-        return f"Not compared: {evidence.unkept}."
     if overall.best is None:
-        told = "without" if candidate.speculative else "with"
-        if all(one.speculative is candidate.speculative for one in _candidates(evidence)):
-            return f"Undecided: no candidate {told} speculation was measured yet."
-        return f"Undecided: no candidate {told} speculation was measured that could be compared."
+        return _not_compared(candidate, evidence, space)
     found = [c for part in evidence.verdict.parts for c in part.comparisons]
     own = [one for one in found if one.candidate_id == overall.best.candidate_id]
     name = space.drafting(who(overall.best.candidate_id, evidence))  # the rest stands in the details
@@ -46,6 +41,17 @@ def sentence(evidence: Evidence, space: SearchSpace) -> str:
     )
     nearest = "closest is" if overall.best.speedup.est <= 1.0 else "the fastest is"
     return f"{lead}; {nearest} {name} with {ratio}."
+
+
+def _not_compared(recommended: Candidate, evidence: Evidence, space: SearchSpace) -> str:
+    if not space.algorithms:
+        return "Not compared: the space offers no speculation."
+    if evidence.unkept is not None:
+        return f"Not compared: {evidence.unkept}."
+    told = "without" if recommended.speculative else "with"
+    if all(one.speculative is recommended.speculative for one in _candidates(evidence)):
+        return f"Undecided: no candidate {told} speculation was measured yet."
+    return f"Undecided: no candidate {told} speculation was measured that could be compared."
 
 
 def named(evidence: Evidence) -> list[str]:

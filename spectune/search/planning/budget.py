@@ -81,7 +81,12 @@ def raised_times(records: Sequence[TrialRecord], space: SearchSpace, more: int) 
 
 
 def kept_for_confirmation(space: SearchSpace) -> int:
-    """Return how many launches are kept for confirmation: a quarter, at least two pairs of candidate and baseline."""
+    """Return how many launches are kept for confirmation: a quarter, at least two pairs of candidate and baseline.
+
+    None where the space offers no speculation: there is no pair then.
+    """
+    if not space.algorithms:
+        return 0
     return UNLIMITED_CONFIRMATIONS if space.budget.trials is None else kept_of(space.budget.trials)
 
 

@@ -7,7 +7,7 @@ confirmed in all places together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -126,7 +126,9 @@ def _hopeless(now: Situation) -> Stop | None:
     failed = _failed_so_far(now.records)
     if len(failed) < HOPELESS_AFTER:
         return None
-    return Stop(f"the first {len(failed)} candidates all failed: {_common_cause(failed)}", float(len(failed)))
+    launches, candidates = len(failed), len({record.candidate for record in failed})
+    retried = f", in {count(launches, 'launch')}" if launches > candidates else ""
+    return Stop(f"the first {count(candidates, 'candidate')} all failed{retried}{_mostly(failed)}", float(launches))
 
 
 def _failed_so_far(records: Sequence[TrialRecord]) -> list[TrialRecord]:
@@ -187,16 +189,16 @@ def _found(now: Situation) -> Stop | None:
 
 def _exhausted(now: Situation) -> str:
     state = where_it_stands(now)
-    if not state.contenders:
+    if now.space.algorithms and not state.contenders:
         if (broken := unkept(now.line.every, now.space)) is not None:
             return f"every legal candidate has been launched, and {broken}"
         failed = _failed_so_far(now.records)
         causes = [exclusion.words for exclusion in learned(now.records)]
         if failed and not causes:
-            causes = [f"{count(len(failed), 'launch')} failed, mostly: {_common_cause(failed)}"]
+            causes = [f"{count(len(failed), 'launch')} failed{_mostly(failed)}"]
         lead = "no candidate with speculation was measured, so there is nothing to compare"
         return f"{lead}: {'; '.join(causes)}" if causes else lead
-    if state.settled:
+    if state.settled and state.rounds:
         return f"{count(state.rounds, 'round')} of relaunching the best of both branches settled which is faster"
     if state.needs > 1:
         return "what is left of the budget is too little for another pair of launches in one place"
@@ -230,12 +232,21 @@ def _baseline(now: Situation) -> Step | Stop | None:
         return now.step(Role.BASELINE, first, _why_first(now, first))
     tried, ruled_out = {record.candidate for record in failed}, learned(failed)
     begun = [step.candidate for step in now.running if step.role is Role.BASELINE]
-    others = (c for c in (*begun, *now.proposer.baselines()) if c not in tried and excluded(c, ruled_out) is None)
-    another = next(others, None) if len(tried) < BASELINE_TRIES and _is_its_own(failed[-1]) else None
+    begun, others = (
+        [one for one in some if one not in tried and excluded(one, ruled_out) is None]
+        for some in (begun, now.proposer.baselines())
+    )
+    another = _least_like(tried, begun or others) if len(tried) < BASELINE_TRIES and _is_its_own(failed[-1]) else None
     if another is None:
         cause = _common_cause(failed)
         return Stop(f"there is nothing to compare with: {cause}", float(len(failed)), answered=False)
     return now.step(Role.BASELINE, another, f"no speculation, since trial {failed[-1].trial} failed")
+
+
+def _least_like(failed: Collection[Candidate], others: Sequence[Candidate]) -> Candidate | None:
+    """Return the first of those that share fewest values with any that failed: one value may be the cause of all."""
+    items = [set(candidate.items) for candidate in failed]
+    return min(others, key=lambda one: max(len(values.intersection(one.items)) for values in items), default=None)
 
 
 def _why_first(now: Situation, first: Candidate) -> str:
@@ -249,6 +260,12 @@ def _why_first(now: Situation, first: Candidate) -> str:
 def _is_its_own(record: TrialRecord) -> bool:
     """Whether a failure is the candidate's fault, so that another one may run."""
     return record.failure is not None and record.failure.failure_class.blames_candidate
+
+
+def _mostly(failed: Sequence[TrialRecord]) -> str:
+    """Return the commonest cause as the end of a sentence, which says so where there are others."""
+    causes = {record.failure.message for record in failed if record.failure is not None}
+    return f"{', mostly' if len(causes) > 1 else ''}: {_common_cause(failed)}"
 
 
 def _common_cause(failed: Sequence[TrialRecord]) -> str:

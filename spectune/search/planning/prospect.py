@@ -155,11 +155,13 @@ def _to_come(
         return math.inf
     outlook = proposer.outlook(known)
     if outlook is None:
-        legal = sum(1 for _ in itertools.islice(proposer.all(), USUAL_SEARCH + 1))  # a space may be small
-        search = max(0, min(USUAL_SEARCH, legal - 1) - sum(record.role is Role.SEARCH for record in records))
+        wanted = max(0, USUAL_SEARCH - sum(record.role is Role.SEARCH for record in records))
     else:
-        search = 0 if outlook.enough else math.isqrt(TEACHING * outlook.open)
+        wanted = 0 if outlook.enough else math.isqrt(TEACHING * outlook.open)
     baseline = 0 if any(record.role is Role.BASELINE for record in records) else 1
+    launched = {record.candidate for record in records}
+    untried = (candidate for candidate in proposer.all() if candidate not in launched)
+    search = sum(1 for _ in itertools.islice(untried, baseline, baseline + wanted))  # a space may be small
     return baseline + search + still_to_confirm(records, space, proposer)
 
 
@@ -188,5 +190,5 @@ def _rests_on(records: Sequence[TrialRecord], space: SearchSpace, proposer: Prop
         lent = proposer.warm_start
         return f"the {count(len(lent.evidence), 'launch')} of study {lent.study}; {cost}"
     usual = f"; a search is sure after {count(USUAL_SEARCH, 'launch')}" if proposer.sampler == GUIDED else ""
-    open_ = "whether speculation pays is not known before the first launches"
-    return f"guesses, since nothing was launched: {cost}{usual}; {open_}"
+    open_ = "; whether speculation pays is not known before the first launches" if space.algorithms else ""
+    return f"guesses, since nothing was launched: {cost}{usual}{open_}"
