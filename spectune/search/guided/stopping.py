@@ -5,8 +5,10 @@ Which of them it is, launches of something else cannot tell. The confirmation ca
 is no reason to go on searching.
 
 The models are fitted anew after every launch, so what they are sure of comes and goes: a search that ends as soon as
-they are sure ends by their luckiest fit. They have to be sure after each of the last `HOLDS` launches. Where little is
-left to gain, each of these was of the candidate likeliest to prove them wrong.
+they are sure ends by their luckiest fit. They have to be sure after each of the last launches. Where little is left to
+gain, each of these was of the candidate likeliest to prove them wrong. That is asked for more often where parameters
+have effects beyond what is known of the physics: a machine that has some may have others that no launch has shown, and
+of a strong pair the size of all others says nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ Seen = tuple[Evidence, ...]
 
 MARGIN = 0.01  # better by less than this is not worth a launch
 SURE = 0.95
-HOLDS = 3  # launches in a row after which it has to be that sure
+HOLDS = 3  # launches in a row after which it has to be that sure, where effects are no larger than the noise
+LARGE = 3.0  # effects in deviations of the noise: so many times as many launches, and no more where they are larger
 GLANCE, DRAWS = 400, 2000  # few draws tell that much is left; a chance of 5 % is known to half a percent by many
 CLEARLY = 3.0  # times the chance that ends a search: what is left is then no matter of draws
 SHORTLIST = 3000  # untried candidates that are looked at
@@ -47,6 +50,7 @@ class Outlook:
         barren: Whether there is nothing untried but what was dropped.
         kept: Whether a launched candidate keeps the bounds. If none does, `chance` is that of the likeliest untried
             one to keep them: what the models have wrong they have wrong of all.
+        holds: After how many launches in a row the models have to be sure.
     """
 
     chance: float
@@ -55,6 +59,7 @@ class Outlook:
     dropped: tuple[str, ...] = ()
     barren: bool = False
     kept: bool = True
+    holds: int = HOLDS
 
     @property
     def enough(self) -> bool:
@@ -70,15 +75,16 @@ class Outlook:
             lead = "no launched candidate keeps the constraints, and by this search's model no untried one is likely to"
             return "; ".join((f"{lead}{likeliest}", *self.dropped))
         share = "over 99%" if self.chance < 0.01 else f"{1.0 - self.chance:.0%}"
+        held = "" if self.barren else f", after each of the last {self.holds} launches,"
         sure = (
-            f"by this search's model it is {share} sure that no untried candidate is better by more than {MARGIN:.0%} "
-            f"than the best of the finalists (expected gain of going on: {math.expm1(self.gain):.2%})"
+            f"by this search's model it is {share} sure{held} that no untried candidate is better by more than "
+            f"{MARGIN:.0%} than the best of the finalists (expected gain of going on: {math.expm1(self.gain):.2%})"
         )
         return "; ".join((sure, *self.dropped))
 
 
 class Outlooks:
-    """What is left to find after launches: the most that was expected after any of the last `HOLDS`.
+    """What is left to find after launches: the most that was expected after any of the last ones.
 
     What it keeps is only for speed: each is asked for again with the next launches.
     """
@@ -91,14 +97,14 @@ class Outlooks:
     def after(self, seen: Seen) -> Outlook | None:
         """Return what is left; None while nothing was measured, or nothing is untried."""
         found = self._at(seen)
-        for back in range(1, HOLDS):
+        for back in range(1, found.holds if found is not None else 1):
             if found is None or found.barren or not found.enough:
                 break
             before = self._at(seen[: len(seen) - back])
             if before is None:
                 return None
             # Which question is open, whether any keeps the bounds or one is better, the last launch says.
-            found = replace(max(found, before, key=lambda one: one.chance), kept=found.kept)
+            found = replace(max(found, before, key=lambda one: one.chance), kept=found.kept, holds=found.holds)
         return found
 
     def _at(self, seen: Seen) -> Outlook | None:
@@ -133,7 +139,13 @@ def outlook(beliefs: Landscape, untried: Integers, finalists: Integers, inflatio
     found = _drawn(beliefs, contenders, finalists, GLANCE, inflation)
     if found.chance <= CLEARLY * (1.0 - SURE):
         found = _drawn(beliefs, contenders, finalists, DRAWS, inflation)
-    return found
+    return replace(found, holds=_holds(beliefs))
+
+
+def _holds(beliefs: Landscape) -> int:
+    """Return after how many launches in a row the models have to be sure."""
+    process = beliefs.residual
+    return math.ceil(HOLDS * min(max(1.0, process.own_deviation / process.noise), LARGE))
 
 
 def _drawn(beliefs: Landscape, untried: Integers, finalists: Integers, count: int, inflation: float) -> Outlook:

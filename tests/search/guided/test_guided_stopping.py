@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from guided_world import TEXT, engine, search, space
 
@@ -11,7 +13,7 @@ from spectune.search.guided.beliefs import Beliefs
 from spectune.search.guided.chart import Chart
 from spectune.search.guided.evidence import Evidence, evidence_of
 from spectune.search.guided.guide import Guide
-from spectune.search.guided.stopping import HOLDS, SURE, Outlook, Outlooks
+from spectune.search.guided.stopping import HOLDS, LARGE, SURE, Outlook, Outlooks, outlook
 from spectune.space import Candidate
 
 SEEN = tuple(Evidence(Candidate.of({"n": n}), None) for n in range(9))
@@ -44,6 +46,24 @@ def test_fewer_launches_than_it_takes_tell_nothing() -> None:
     outlooks = told([None, *chances(LITTLE, LITTLE, LITTLE)])
     assert [outlooks.after(SEEN[:n]) for n in range(HOLDS)] == [None] * HOLDS
     assert outlooks.after(SEEN[:HOLDS]) == Outlook(LITTLE, LITTLE / 10.0, 1)
+
+
+def test_a_machine_with_effects_of_its_own_is_asked_about_more_often() -> None:
+    outlooks = [replace(one, holds=HOLDS + 2) for one in chances(MUCH, *[LITTLE] * (HOLDS + 2))]
+    found = [told(outlooks).after(SEEN[:n]) for n in (HOLDS, HOLDS + 1, HOLDS + 2)]
+    assert [one is not None and one.enough for one in found] == [False, False, True]
+    assert found[-1] is not None
+    assert f"after each of the last {HOLDS + 2} launches" in found[-1].reason
+
+
+@pytest.mark.parametrize(("effects", "launches"), [(0.1, HOLDS), (1.0, HOLDS), (2.0, 2 * HOLDS), (9.0, LARGE * HOLDS)])
+def test_how_often_the_models_have_to_be_sure_grows_with_the_effects_they_found(effects: float, launches: int) -> None:
+    at = space()
+    beliefs = Beliefs(Chart.of(at, engine(at)), at, ()).soberly(tuple(evidence_of(search(at, 14), at)))
+    weights = beliefs.residual.weights.copy()
+    weights[1:-2] *= (0.999 * effects * beliefs.residual.noise / beliefs.residual.own_deviation) ** 2
+    found = replace(beliefs, residual=replace(beliefs.residual, weights=weights))
+    assert outlook(found, np.array([0, 1]), np.array([2]), 1.0).holds == launches
 
 
 def test_where_nothing_is_left_but_what_cannot_pay_no_launch_is_waited_for() -> None:
