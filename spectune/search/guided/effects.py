@@ -38,6 +38,7 @@ from spectune.search.storage.records import TrialRecord
 from spectune.space import Candidate, Objective, SearchSpace, Value, text_of
 
 Floats = npt.NDArray[np.float64]
+Basis = Literal["launches", "prediction", "nothing"]
 
 LEAST_LAUNCHES = 3  # different candidates; fewer leave nothing to tell effects apart with
 LEAST_INFLATION = 1.5  # of the deviations: beliefs are narrower than truth where a machine has laws of its own
@@ -72,7 +73,7 @@ class Effect:
     objective: str
     level: str
     change: Estimate
-    basis: Literal["launches", "prediction", "nothing"]
+    basis: Basis
     says: str
 
     @property

@@ -48,12 +48,10 @@ class Components:
         """Constant, parameters, pairs, the draft as a whole, features."""
         return 1 + len(self.axes) + len(self.pairs) + 2
 
-    def singles(self, left: Codes, right: Codes, axes: range | None = None) -> Floats:
+    def singles(self, left: Codes, right: Codes) -> Floats:
         """Return the likeness in each parameter, shape (axes, left, right)."""
-        chosen = range(len(self.axes)) if axes is None else axes
-        return np.array([self.axes[a].likeness[np.ix_(left[:, i], right[:, a])] for i, a in enumerate(chosen)]).reshape(
-            len(chosen), len(left), len(right)
-        )
+        found = [axis.likeness[np.ix_(left[:, a], right[:, a])] for a, axis in enumerate(self.axes)]
+        return np.array(found).reshape(len(self.axes), len(left), len(right))
 
     def stack(self, codes: Codes, features: Floats) -> Floats:
         """Return every component among assignments, shape (count, n, n)."""

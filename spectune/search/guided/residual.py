@@ -95,13 +95,33 @@ class Residual:
         return float(np.sqrt(self.weights[-1]))
 
     def surface(self, draft_codes: Codes, side_codes: Codes) -> Floats:
-        """Return the mean of every draft beside every side, shape (targets, drafts, sides)."""
-        left, right, on_draft, on_side = self._factors(draft_codes, side_codes)
-        parts = []
-        for alpha in self.alpha.T:
-            crossed = (left * np.tile(alpha, left.shape[1] // len(alpha))) @ right.T
-            parts.append(crossed + (on_draft @ alpha)[:, None] + (on_side @ alpha)[None, :])
-        return np.array(parts)
+        """Return the mean of every draft beside every side, shape (targets, drafts, sides).
+
+        No component has more than two sides' parameters. So what was seen is summed for every two values once: what is
+        left to do for each side does not grow with the launches.
+        """
+        axes, drafts = self.components.axes, self.components.drafts
+        seen = [axis.likeness[:, codes] for axis, codes in zip(axes, self.codes.T, strict=True)]
+        on_drafts = [likeness[codes] for likeness, codes in zip(seen, draft_codes.T, strict=False)]
+        singles, pairs = self.weights[1 : 1 + len(axes)], self.weights[1 + len(axes) : -3]
+        whole = np.prod(on_drafts, axis=0) if on_drafts else 1.0
+        on_draft = np.full((len(draft_codes), len(self.codes)), self.weights[0]) + self.weights[-3] * whole
+        on_draft += sum(weight * own for weight, own in zip(singles, on_drafts, strict=False))
+        beside = np.zeros((len(axes), *on_draft.shape))
+        on_side = np.zeros((self.alpha.shape[1], len(side_codes)))
+        for weight, (i, j) in zip(pairs, self.components.pairs, strict=True):
+            if j < drafts:
+                on_draft += weight * on_drafts[i] * on_drafts[j]
+            elif i < drafts:
+                beside[j] += weight * on_drafts[i]
+            else:
+                table = np.einsum("an,bn,nt->tab", weight * seen[i], seen[j], self.alpha, optimize=True)
+                on_side += table[:, side_codes[:, i - drafts], side_codes[:, j - drafts]]
+        found: Floats = (on_draft @ self.alpha).T[:, :, None] + on_side[:, None, :]
+        for j in range(drafts, len(axes)):
+            table = np.einsum("dn,vn,nt->tdv", singles[j] + beside[j], seen[j], self.alpha, optimize=True)
+            found += table[:, :, side_codes[:, j - drafts]]
+        return found
 
     def shift(self, features: Floats) -> Floats:
         """Return what the features add to the mean, shape (targets, n)."""
@@ -149,33 +169,6 @@ class Residual:
         prior = self.covariance(codes, codes) + self.weights[-2] * features @ features.T
         found: Floats = prior - cross @ self.inverse @ cross.T
         return found
-
-    def _factors(self, draft_codes: Codes, side_codes: Codes) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return the kernel against what was seen, as a sum of products of a draft's and a side's part."""
-        components, count = self.components, len(self.codes)
-        drafts, axes = components.drafts, len(components.axes)
-        on_drafts = components.singles(draft_codes, self.codes, range(drafts))
-        on_sides = components.singles(side_codes, self.codes, range(drafts, axes))
-        singles, pairs = self.weights[1 : 1 + axes], self.weights[1 + axes : -3]
-        whole = np.prod(on_drafts, axis=0) if drafts else np.ones((len(draft_codes), count))
-        draft_sum = np.tensordot(singles[:drafts], on_drafts, axes=1) + self.weights[0] + self.weights[-3] * whole
-        side_sum = np.tensordot(singles[drafts:], on_sides, axes=1)
-        crossed = np.zeros((axes - drafts, len(draft_codes), count))
-        for weight, (i, j) in zip(pairs, components.pairs, strict=True):
-            if j < drafts:
-                draft_sum = draft_sum + weight * on_drafts[i] * on_drafts[j]
-            elif i >= drafts:
-                side_sum = side_sum + weight * on_sides[i - drafts] * on_sides[j - drafts]
-            else:
-                crossed[j - drafts] += weight * on_drafts[i]
-        left = np.concatenate(list(crossed), axis=1) if len(crossed) else np.zeros((len(draft_codes), 0))
-        right = np.concatenate(list(on_sides), axis=1) if len(on_sides) else np.zeros((len(side_codes), 0))
-        return (
-            left,
-            right,
-            np.broadcast_to(draft_sum, (len(draft_codes), count)),
-            np.broadcast_to(side_sum, (len(side_codes), count)),
-        )
 
 
 def _fitted(flat: Floats, usual: Floats, targets: Floats, *, learned: bool) -> Floats:

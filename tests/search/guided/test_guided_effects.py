@@ -9,9 +9,10 @@ import guided_world
 import pytest
 from guided_world import TEXT, cycle_ms, engine, launch, search, space, survival
 
+from spectune.analysis.estimate import Estimate
 from spectune.cli.effects_table import LEAD, effect_lines
 from spectune.search.evidence.ranking import incumbent
-from spectune.search.guided.effects import Effect, effects
+from spectune.search.guided.effects import Basis, Effect, effects
 from spectune.search.guided.evidence import evidence_of
 from spectune.search.guided.neighbours import questions
 from spectune.search.proposing.proposals import Proposer
@@ -176,11 +177,8 @@ def test_the_form_in_the_summary() -> None:
 
 
 def test_the_terminal_shows_the_strongest_of_each_parameter() -> None:
-    def row(parameter: str, value: int, effect: list[float], basis: str, says: str) -> dict[str, object]:
-        return {
-            "parameter": parameter, "value": value, "instead": f"{value} instead of 5", "objective": "decode_speed",
-            "level": "c1", "effect": effect, "basis": basis, "says": says,
-        }  # fmt: skip
+    def row(parameter: str, value: int, change: list[float], basis: Basis, says: str) -> Effect:
+        return Effect(parameter, value, 5, {}, "decode_speed", "c1", Estimate(*change), basis, says)
 
     rows = [
         row("steps", 4, [-0.02, -0.03, -0.01], "launches", "-2.0% (-3.0% to -1.0%)"),

@@ -62,7 +62,8 @@ def test_how_often_the_models_have_to_be_sure_grows_with_the_effects_they_found(
     beliefs = Beliefs(Chart.of(at, engine(at)), at, ()).soberly(tuple(evidence_of(search(at, 14), at)))
     weights = beliefs.residual.weights.copy()
     weights[1:-2] *= (0.999 * effects * beliefs.residual.noise / beliefs.residual.own_deviation) ** 2
-    found = replace(beliefs, residual=replace(beliefs.residual, weights=weights))
+    unseen = replace(beliefs.residual, weights=weights, inverse=np.zeros_like(beliefs.residual.inverse))
+    found = replace(beliefs, residual=unseen)
     assert outlook(found, np.array([0, 1]), np.array([2]), 1.0).holds == launches
 
 
