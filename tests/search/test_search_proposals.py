@@ -117,3 +117,22 @@ def test_a_moved_draft_token_count_has_to_be_one_of_the_file() -> None:
         proposal = proposer.propose([record(0, baseline()), *(record(n + 1, chain(1)) for n in range(seen))])
         assert proposal is not None
         assert proposal.candidate.candidate_id in listed
+
+
+def test_the_first_speculation_has_the_settings_of_the_first_baseline_that_ran() -> None:
+    failed = record(0, baseline("unset"), failure=FailureClass.UNSUPPORTED)
+    ran = record(1, baseline("LL"))
+    first = PROPOSER.propose([failed, ran])
+    assert first is not None
+    assert (first.candidate.speculative, first.candidate.values["env.NCCL_PROTO"]) == (True, "LL")
+    died = record(2, first.candidate, failure=FailureClass.CRASH)
+    second = PROPOSER.propose([failed, ran, died])
+    assert second is not None
+    assert second.candidate.values["speculative-draft-model-path"] == "org/weak", "not again"
+
+
+def test_a_drafter_that_ran_has_had_its_first_launch() -> None:
+    heard = [record(0, baseline("unset")), record(1, chain(2), 120.0)]
+    proposal = PROPOSER.propose(heard)
+    assert proposal is not None
+    assert proposal.candidate.values["speculative-draft-model-path"] == "org/weak"

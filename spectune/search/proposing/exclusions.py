@@ -51,11 +51,11 @@ def excluded(candidate: Candidate, exclusions: Iterable[Exclusion]) -> Exclusion
 
 def _drafters(records: Sequence[TrialRecord]) -> Iterator[Exclusion]:
     """A drafter of which nothing is accepted under an algorithm accepts nothing with other settings either."""
-    accepted = {_drafter(r.candidate) for r in records if r.failure is None and r.candidate.speculative}
+    accepted = {drafter_of(r.candidate) for r in records if r.failure is None and r.candidate.speculative}
     failed: dict[tuple[Value | None, Value | None], list[int]] = {}
     for record in records:
         if record.failure is not None and record.failure.failure_class is FailureClass.DRAFTER:
-            failed.setdefault(_drafter(record.candidate), []).append(record.trial)
+            failed.setdefault(drafter_of(record.candidate), []).append(record.trial)
     for drafter, trials in failed.items():
         if drafter in accepted:
             continue
@@ -99,12 +99,13 @@ def _collectives(records: Sequence[TrialRecord]) -> Iterator[Exclusion]:
             yield Exclusion(words, trials, partial(_has, name, value))
 
 
-def _drafter(candidate: Candidate) -> tuple[Value | None, Value | None]:
+def drafter_of(candidate: Candidate) -> tuple[Value | None, Value | None]:
+    """Return algorithm and draft model."""
     return candidate.values.get(ALGORITHM), candidate.values.get(DRAFTER)
 
 
 def _drafts_with(drafter: tuple[Value | None, Value | None], candidate: Candidate) -> bool:
-    return candidate.speculative and _drafter(candidate) == drafter
+    return candidate.speculative and drafter_of(candidate) == drafter
 
 
 def _has(name: str, value: Value, candidate: Candidate) -> bool:

@@ -16,7 +16,7 @@ from spectune.search.evidence.noise import scatter_of
 from spectune.search.evidence.speeds import together
 from spectune.search.guided.enumeration import legal_baselines, legal_candidates
 from spectune.search.guided.evidence import Evidence, evidence_of
-from spectune.search.proposing.exclusions import Exclusion, excluded, learned
+from spectune.search.proposing.exclusions import Exclusion, drafter_of, excluded, learned
 from spectune.search.proposing.first_launches import opening_assignments
 from spectune.search.proposing.optuna_draw import memory_study, suggested
 from spectune.search.proposing.samplers import GUIDED, STARTUP_LAUNCHES, check_sampler, stock_sampler
@@ -143,14 +143,26 @@ class Proposer:
         """Yield every legal candidate once, lazily."""
         return legal_candidates(self._space, self._engine)
 
-    def openings(self) -> Iterator[Candidate]:
-        """Yield the first launch of every algorithm and drafter, as far as it is legal."""
-        return filter(None, map(self.legal, opening_assignments(self._space)))
+    def openings(self, beside: Candidate | None = None) -> Iterator[Candidate]:
+        """Yield the first launch of every algorithm and drafter, as far as it is legal, with a candidate's settings."""
+        return filter(None, map(self.legal, opening_assignments(self._space, beside)))
 
     def _pending(self, records: Sequence[TrialRecord]) -> list[Candidate]:
-        """Return the openings that are still to be made: with an earlier study, those of drafters not heard of."""
+        """Return the openings that are still to be made, beside the first baseline that ran.
+
+        With an earlier study, those of drafters not heard of.
+        """
         launched, ruled_out = {record.candidate for record in records}, learned(records)
-        pending = [c for c in self.openings() if c not in launched and excluded(c, ruled_out) is None]
+        ran = [record.candidate for record in records if record.failure is None]
+        heard = {drafter_of(candidate) for candidate in ran}
+        beside = next((candidate for candidate in ran if not candidate.speculative), None)
+        pending = [
+            candidate
+            for candidate in self.openings(beside)
+            if candidate not in launched
+            and drafter_of(candidate) not in heard
+            and excluded(candidate, ruled_out) is None
+        ]
         if pending and self.warm_start is not None:
             known = self._guide.drafters_heard(self._evidence(records))
             pending = [candidate for candidate in pending if self._guide.chart.setting(candidate).drafter not in known]
