@@ -40,7 +40,8 @@ class Landscape:
         means: Expected value of each target, shape (targets, candidates).
         feasible: Probability that a launch succeeds and keeps the bounds, shape (candidates,).
         features: What may be wrong with the physics of each setting, shape (settings, parts).
-        residual: The process behind the objectives.
+        residual: The process behind the score: where physics explains some objectives alone, that of the others' part
+            in it, which is by far the less certain one.
         physics: The models behind them; None where no level gave any.
     """
 
@@ -123,7 +124,8 @@ def survey(
         fitted = Residual.fit(components, codes, seen, (left - middle).T, spreads, errors, learned=sober)
         means[rows] = _everywhere(chart, fitted, ground.everywhere[rows], ground.features[:, :used]) + middle
         if process is None or rows[0] < goals:
-            process, parts = fitted, fitted.features.shape[1]
+            share = sum(row < goals for row in rows) / goals
+            process, parts = fitted.part(share or 1.0), fitted.features.shape[1]
     assert process is not None, "a space has at least one objective"
     feasible = chances(chart, evidence) * _keeps(space, means[goals:])
     return Landscape(chart, targets, goals, means, feasible, ground.features[:, :parts], process, ground.physics)

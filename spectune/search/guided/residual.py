@@ -8,7 +8,7 @@ Models"), never negative. What does not show shrinks, what was never varied keep
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -93,6 +93,13 @@ class Residual:
     def noise(self) -> float:
         """Standard deviation of one launch."""
         return float(np.sqrt(self.weights[-1]))
+
+    def part(self, share: float) -> Residual:
+        """Return the process of a part of the targets: what it adds to their mean with others."""
+        return replace(
+            self, weights=share**2 * self.weights, alpha=self.alpha / share, inverse=self.inverse / share**2,
+            targets=share * self.targets,
+        )  # fmt: skip
 
     def surface(self, draft_codes: Codes, side_codes: Codes) -> Floats:
         """Return the mean of every draft beside every side, shape (targets, drafts, sides).

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from spectune.engines.draft_trees import chain_lengths
 from spectune.search.guided.acceptance import AcceptanceModel, Accepted, even_survival
 from spectune.search.guided.acquisition import area_gains, expected_improvement, sureness
+from spectune.search.guided.beliefs import Beliefs
 from spectune.search.guided.bounds import out_of_reach
+from spectune.search.guided.chart import Chart
 from spectune.search.guided.cycle import PRIORS, CycleModel, terms
 from spectune.search.guided.drafts import Drafts
 from spectune.search.guided.encoding import Axis
@@ -303,3 +305,18 @@ def test_area_gains_are_what_the_area_grows_by(
 
     gains = area_gains(np.array(new), np.array(front), np.zeros(2))
     assert gains == pytest.approx([area([*front, point]) - area(front) for point in new], abs=1e-9)
+
+
+def test_of_a_mean_of_two_objectives_an_unexplained_one_makes_half_the_doubt() -> None:
+    goals = ("{minimize: ttft_p95_ms, level: c8}", "{maximize: decode_speed, level: c1}")
+    head, rest = TEXT.split("objectives:")
+    deviations = []
+    for asked in (goals[:1], goals):
+        at = space(f"{head}objectives: [{', '.join(asked)}]\n{rest.splitlines()[1]}\n")
+        evidence = [
+            replace(item, targets=tuple(log + 0.1 * (row == 0) * index for row, log in enumerate(item.targets or ())))
+            for index, item in enumerate(evidence_of(search(space(), 12), at))
+        ]
+        beliefs = Beliefs(Chart.of(at, engine(at)), at, ()).openly(evidence)
+        deviations.append(beliefs.deviations(np.arange(20)))
+    assert deviations[1] == pytest.approx(0.5 * deviations[0])
