@@ -70,16 +70,16 @@ def test_where_nothing_is_left_for_the_cache_less_is_what_fails() -> None:
 
 
 @pytest.mark.parametrize("kind", [FailureClass.NCCL, FailureClass.HANG])
-def test_a_value_of_an_nccl_variable_is_given_up_after_two_failures_and_no_success(kind: FailureClass) -> None:
+def test_a_value_of_an_nccl_variable_is_given_up_after_three_failures_and_no_success(kind: FailureClass) -> None:
     gone = Failure(kind, "communication between the GPUs failed", "")
-    once = [failed(chain(2, proto="LL"), gone, trial=2)]
-    assert learned(once) == []
-    twice = [*once, failed(chain(3, proto="LL"), gone, trial=3)]
-    (found,) = learned(twice)
+    twice = [failed(chain(n, proto="LL"), gone, trial=n) for n in (2, 3)]
+    assert learned(twice) == [], "what else they share may be the cause"
+    thrice = [*twice, failed(baseline(proto="LL"), gone, trial=4)]
+    (found,) = learned(thrice)
     assert found.holds(baseline(proto="LL"))
     assert not found.holds(chain(2))
-    assert (found.words, found.trials) == ("NCCL_PROTO=LL failed in 2 of 2 launches", (2, 3))
-    assert learned([*twice, record(4, chain(1, proto="LL"))]) == []
+    assert (found.words, found.trials) == ("NCCL_PROTO=LL failed in 3 of 3 launches", (2, 3, 4))
+    assert learned([*thrice, record(5, chain(1, proto="LL"))]) == []
 
 
 fractions = st.sampled_from([0.7, 0.8, 0.9])

@@ -20,7 +20,7 @@ Booleans = npt.NDArray[np.bool_]
 MANY_TREES = 30  # shapes; with fewer, a launch that only teaches does not pay
 SMALL_TREE = 2  # N of the first tree at most, in lengths of its chain
 UNHEARD_TRIES = 3  # launches of a drafter that has failed so far
-UNHEARD_FEASIBLE = 0.25  # chance to run of the next of them, at least
+UNHEARD_FEASIBLE = 0.05  # chance to run of the next of them, at least: what is at stake is a whole drafter
 EQUAL = 1e-9
 
 

@@ -13,7 +13,7 @@ from spectune.serving import FailureClass
 from spectune.space import ALGORITHM, DRAFTER, EAGLE_TOPK, NUM_DRAFT_TOKENS, NUM_STEPS, Candidate, Value
 
 NCCL_PREFIX = "env.NCCL_"
-LEAST_FAILURES = 2  # before a value of a variable is given up
+LEAST_FAILURES = 3  # before a value of a variable is given up: two may share another cause
 COLLECTIVE = frozenset({FailureClass.NCCL, FailureClass.HANG})
 
 _GROWING = frozenset({NUM_STEPS, EAGLE_TOPK, NUM_DRAFT_TOKENS, MEMORY_FRACTION, GRAPH_SIZES, GRAPH_LIMIT})
@@ -84,7 +84,7 @@ def _memory(records: Sequence[TrialRecord]) -> Iterator[Exclusion]:
 
 
 def _collectives(records: Sequence[TrialRecord]) -> Iterator[Exclusion]:
-    """A value of an NCCL variable under which launches only fail or hang, twice at least."""
+    """A value of an NCCL variable under which launches only fail or hang, as often as `LEAST_FAILURES`."""
     outcomes: dict[tuple[str, Value], list[tuple[int, bool]]] = {}
     for record in records:
         bad = record.failure is not None and record.failure.failure_class in COLLECTIVE
