@@ -30,8 +30,8 @@ from spectune.engines.parts import Illegal, Part
 from spectune.engines.protocol import LaunchCommand
 from spectune.engines.sglang.adapter import SGLangEngine
 from spectune.engines.sglang.interpreter import Interpreter
+from spectune.sampler_names import GUIDED, SAMPLERS
 from spectune.search.proposing.proposals import Proposer
-from spectune.search.proposing.samplers import GUIDED, SAMPLERS
 from spectune.search.storage.records import Seconds, Status, TrialRecord
 from spectune.search.storage.steps import Role
 from spectune.space import Candidate, SearchSpace, parse_space

@@ -41,8 +41,8 @@ from benchmarks.worlds.world import World
 from spectune.engines.open import load_checked_space, open_engine
 from spectune.engines.simulated.profile import Profile, load_profile, shipped_profiles
 from spectune.errors import SpectuneError
+from spectune.sampler_names import SAMPLERS, check_sampler
 from spectune.search.guided.enumeration import legal_candidates
-from spectune.search.proposing.samplers import SAMPLERS, check_sampler
 
 SPACE = Path(__file__).with_name("spaces") / "field.yaml"
 MARKS = (10, 20, 40)

@@ -45,7 +45,13 @@ def _of_study(study: str, asked: Asked, *, targets: Sequence[float], as_json: bo
     with told_when_slow("reading the engine's logs"):
         cycles = engine_cycles(folder, records, space)
     answer = break_even_of(
-        records, space, targets=targets or None, engine_cycles=cycles, candidate_id=wanted, engine=folder.engine_title
+        records,
+        space,
+        targets=targets or None,
+        engine_cycles=cycles,
+        candidate_id=wanted,
+        engine=folder.engine_title,
+        study=folder.name,
     )
     if wanted is not None and answer.candidate_id not in (None, wanted):
         raise SpectuneError(f"--candidate {asked.candidate}: no launch of it was measured as asked for")
@@ -66,7 +72,7 @@ def _of_study(study: str, asked: Asked, *, targets: Sequence[float], as_json: bo
 
 
 def candidate_of(records: Sequence[TrialRecord], space: SearchSpace, named: str) -> str:
-    """Return the id of the candidate that is named by its label, by words of it, a launch, or how its id begins.
+    """Return the id of the candidate that is named by its label, words or parts of it, a launch, or how its id begins.
 
     Raises:
         SpectuneError: It is none of the study's speculative ones, or more than one.
@@ -81,13 +87,14 @@ def candidate_of(records: Sequence[TrialRecord], space: SearchSpace, named: str)
         else {one for one, label in labels.items() if label == named}
         or {one for one, candidate in candidates.items() if asked and asked <= set(candidate.label.split())}
         or {one for one in labels if named and one.startswith(named)}
+        or {one for one, label in labels.items() if asked and all(part in label for part in asked)}
     )  # fmt: skip
     if len(found) != 1:
         fits = "fits none" if not found else f"fits {len(found)} of them"
         listed = sorted((label, one) for one, label in labels.items() if not found or one in found)
         raise SpectuneError(
-            "--candidate takes words of a label that no other has, the number of a launch with speculation, or how an "
-            f"id begins, but {named!r} {fits}; candidates with speculation:"
+            "--candidate takes words or parts of a label that no other has, the number of a launch with speculation, "
+            f"or how an id begins, but {named!r} {fits}; candidates with speculation:"
             + ("".join(f"\n  {label} ({one})" for label, one in listed) or " none")
         )
     return found.pop()

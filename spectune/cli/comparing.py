@@ -87,7 +87,7 @@ def _lines(before: Side, after: Side, changes: Sequence[Difference], compared: S
     for one in changes[:SHOWN_CHANGES]:
         yield Text(f"  {one_line(str(one))}", style="" if one.matters else "dim")
     if not changes:
-        yield "  no setting, version or hardware"
+        yield "  no setting, version or hardware (what sampler chose the launches is not recorded)"
     if len(changes) > SHOWN_CHANGES:
         yield Text(f"  and {len(changes) - SHOWN_CHANGES} more; --json has all of them", style="dim")
     for note in _notes(before, after, changes, compared):
@@ -157,6 +157,9 @@ def _conclusions(before: Side, after: Side, compared: StudyComparison) -> Iterat
     if own:
         more = f"; and {len(own) - NAMED_CHANGES} more above" if len(own) > NAMED_CHANGES else ""
         yield f"beyond that: {'; '.join(own[:NAMED_CHANGES])}{more}"
+    verdicts = [sentence(side.evidence, side.space).partition(":")[0].lower() for side in (before, after)]
+    if verdicts[0] != verdicts[1]:
+        yield f"their verdicts differ: {before.name} says {verdicts[0]}, {after.name} {verdicts[1]}"
     for pair in compared.pairs:
         if RECOMMENDED in pair.roles:
             was, now = before.space.label(pair.before), after.space.label(pair.after)

@@ -6,14 +6,23 @@ from collections.abc import Iterator, Sequence
 
 from spectune.search.guided.effects import Effect
 
-LEAD = (
-    "what another value does to the best candidates, by the models fitted to all launches (the strongest of each "
-    "parameter; predicted: no two launches differ in just that):"
+HOW = (
+    "by the models fitted to all launches (the strongest of each parameter; predicted: no two launches differ in just "
+    "that)"
 )
 
 
 def effect_lines(effects: Sequence[Effect]) -> Iterator[str]:
-    """Yield the lines; none where nothing can be told yet."""
+    """Yield the lines, by which candidates a value is changed in; none where nothing can be told yet."""
+    by_context: dict[str, list[Effect]] = {}
+    for effect in effects:
+        by_context.setdefault(effect.among, []).append(effect)
+    for among, told in by_context.items():
+        yield f"what another value does to {among}, {HOW}:"
+        yield from _lines(told)
+
+
+def _lines(effects: Sequence[Effect]) -> Iterator[str]:
     by_parameter: dict[str, list[Effect]] = {}
     for effect in effects:
         by_parameter.setdefault(effect.parameter, []).append(effect)
@@ -33,8 +42,6 @@ def effect_lines(effects: Sequence[Effect]) -> Iterator[str]:
         else:
             never_varied = all(one.basis == "nothing" for one in of_it)
             (unknown if never_varied else undecided).append(parameter)
-    if shown or same or undecided or unknown:
-        yield LEAD
     for alike in sorted(shown, key=lambda alike: -max(abs(one.change.est) for one in alike)):
         told = ", ".join(f"{one.objective}@{one.level} {one.says}" for one in alike)
         yield f"  {alike[0].parameter} {alike[0].instead}: {told}"

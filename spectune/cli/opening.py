@@ -13,8 +13,8 @@ from spectune.engines.notes import unknown_algorithms
 from spectune.engines.open import Simulation, lacking, load_checked_space, open_engine
 from spectune.engines.simulated.profile import load_profile, shipped_profiles
 from spectune.errors import InputProblems, Problem, SpectuneError
+from spectune.sampler_names import GUIDED
 from spectune.search import StudyFolder, open_prompts
-from spectune.search.proposing.samplers import GUIDED
 from spectune.search.shared.description import LONGEST_TAKEOVER_S
 from spectune.search.shared.storage import EXAMPLES
 from spectune.space import SearchSpace, SpaceProblems, in_order, parse_document, parse_duration

@@ -23,7 +23,6 @@ from spectune.search import (
     Ended,
     StudyFolder,
     Watcher,
-    check_sampler,
     open_study,
     refuse_another,
     refuse_lender,
@@ -41,7 +40,6 @@ def run_search(asked: Asked, *, study: str | None, torch_index: str | None, as_j
     Raises:
         SpectuneError: For bad input or an environment that cannot run it.
     """
-    check_sampler(asked.sampler, learns=asked.warm_start is not None)
     space = asked.space(launching=True)
     folder = StudyFolder.named(space.name if study is None else study)
     refuse_shared(folder)

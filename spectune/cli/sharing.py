@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any
 
@@ -10,11 +11,13 @@ from spectune.cli.crewing import Crew
 from spectune.cli.engines import provision_for
 from spectune.cli.exit_codes import ExitCode
 from spectune.cli.opening import Asked, Shared
+from spectune.cli.program import STORAGE_VARIABLE
 from spectune.cli.searching import carry_out, check_engine, ready_engine, what_works
 from spectune.cli.terminal import PROGRESS, print_json, print_line
 from spectune.counts import count
 from spectune.engines.protocol import Engine
-from spectune.search import Book, Ended, Watcher, check_sampler, refuse_lender, run_study
+from spectune.sampler_names import check_sampler
+from spectune.search import Book, Ended, Watcher, refuse_lender, run_study
 from spectune.search.shared.book import SharedBook
 from spectune.search.shared.ended import ended_already
 from spectune.search.shared.following import Following
@@ -28,6 +31,7 @@ from spectune.search.shared.joining import (
 from spectune.search.shared.line import Line
 from spectune.search.shared.meeting import Meeting
 from spectune.search.shared.mirror import Mirror
+from spectune.search.shared.storage import Address
 from spectune.search.shared.worker import Worker
 from spectune.search.storage.studies import check_name
 from spectune.space import SearchSpace, load_space, parse_space
@@ -49,7 +53,6 @@ def search_shared(
     Raises:
         SpectuneError: For bad input, a database that cannot be used, or an environment that cannot run it.
     """
-    check_sampler(asked.sampler, learns=asked.warm_start is not None)
     space = asked.space(launching=True)
     name = check_name(space.name if study is None else study)
     executor = None if crew is None else crew.executor(name, space)  # before minutes are spent on an installation
@@ -66,7 +69,8 @@ def search_shared(
         told = comer.begin(meeting, shared.takeover_s) if found is None else comer.join(meeting, found)
         found = found or meeting.require()
         remark = refuse_other_engine(found, name, engine, allowed=shared.other_engine)
-        _say([*told, f"the study {name} is shared through {meeting.address.shown}: `spectune worker {name}` joins it"])
+        shared_through = f"the study {name} is shared through {meeting.address.shown}"
+        _say([*told, f"{shared_through}: {_joining(name, meeting.address)} joins it"])
         meeting.sign_on(worker, engine)
         book = _book(meeting, worker, space, found.takeover_s, remark)
         if crew is None or executor is None:
@@ -107,6 +111,13 @@ def run_worker(study: str, shared: Shared, *, space_file: str | None, torch_inde
         if done == ExitCode.NO:  # the study has ended: whoever starts workers need not start another
             return ExitCode.DONE
         return done
+
+
+def _joining(study: str, address: Address) -> str:
+    """Return the command of another worker; a URL that may hold secrets is not repeated in it."""
+    if address.file is None:
+        return f"`spectune worker {study}` with the same --storage or ${STORAGE_VARIABLE}"
+    return f"`{shlex.join(['spectune', 'worker', study, '--storage', address.shown])}`"
 
 
 def _nothing_to_do(study: str, ended: Ended, *, as_json: bool) -> int:

@@ -54,7 +54,9 @@ class SlurmExecutor:
             SpectuneError: submitit or Slurm's commands are missing, or an option is not for the user to set.
         """
         if find_spec("submitit") is None:
-            raise SpectuneError("--executor slurm needs submitit: pip install 'spectune[slurm]'")
+            raise SpectuneError(
+                "--executor slurm needs submitit: install it beside spectune with `pip install 'submitit>=1.5'`"
+            )
         if missing := [program for program in PROGRAMS if shutil.which(program) is None]:
             raise SpectuneError(
                 f"--executor slurm needs Slurm's commands, but {', '.join(missing)} is not in PATH here"

@@ -7,20 +7,12 @@ from collections.abc import Sequence
 
 import orjson
 
-from spectune.engines.sglang.model_config import Model
-from spectune.engines.sglang.rules.algorithm import not_adaptive
-from spectune.engines.sglang.rules.state import State
-from spectune.engines.sglang.versions.history import older_than
-from spectune.errors import SpectuneError
 from spectune.export.header import Origin, header
 from spectune.export.launch import Launch
-from spectune.search.evidence.outcome import Evidence
-from spectune.search.evidence.steps_by_load import StepsAtLoad, steps_by_load
+from spectune.search.evidence.steps_by_load import StepsAtLoad
 from spectune.search.storage.records import TrialRecord
-from spectune.space import Candidate, SearchSpace
+from spectune.space import Candidate
 
-SINCE = "0.5.14"
-"""First version whose table is by batch size and takes 0 steps (0.5.12's is flat, 0.5.13's begins at 1)."""
 CAVEATS = (
     (
         "0 steps were measured without speculation under this launch's other settings, its graphs too: an engine that "
@@ -28,26 +20,6 @@ CAVEATS = (
     ),
     "SGLang takes the entry of the largest size that is not above its batch; between measured loads that is a guess",
 )
-
-
-def adaptive_table(
-    candidate: Candidate, evidence: Evidence, space: SearchSpace, version: str | None
-) -> tuple[StepsAtLoad, ...]:
-    """Return the steps that are best at each load, if SGLang can switch between them.
-
-    Raises:
-        SpectuneError: SGLang cannot, or the study's launches do not tell.
-    """
-    if version is None or older_than(version, SINCE):
-        raise SpectuneError(
-            f"tables of steps by batch size with 0 in them are read by SGLang since {SINCE}, but this study ran "
-            f"{version or 'an unknown version'}"
-        )
-    launch = {**space.engine.args, **candidate.arguments}
-    reason = not_adaptive(State(launch, model=Model.unknown()))
-    if reason is not None:
-        raise SpectuneError(f"SGLang's adaptive speculation does not run with {space.label(candidate)}: {reason}")
-    return steps_by_load(candidate, evidence, space)
 
 
 def adaptive_file(
@@ -72,11 +44,17 @@ def adaptive_file(
 
 
 def table_doubts(table: Sequence[StepsAtLoad]) -> list[str]:
-    """Return what speaks against believing a table's entries; empty where each was confirmed."""
+    """Return what speaks against a table's entries: none confirmed them, or another launch is faster at that load."""
     found = [f"{entry.best} at c{entry.concurrency}" for entry in table if not entry.confirmed]
-    if not found:
-        return []
-    return [f"steps NOT CONFIRMED: {', '.join(found)}; their figures are of the search alone"]
+    told = [f"steps NOT CONFIRMED: {', '.join(found)}; their figures are of the search alone"] if found else []
+    told += [
+        f"at c{entry.concurrency} a launch of its own without speculation is faster, {entry.tuned.speed:.1f} tok/s "
+        f"instead of {entry.speeds[entry.best]:.1f} ({entry.tuned.label}): the table is the best with this "
+        "launch's other settings, which the engine keeps with 0 steps too"
+        for entry in table
+        if entry.tuned is not None and entry.tuned.faster
+    ]
+    return told
 
 
 def adaptive_words(file_name: str) -> list[str]:

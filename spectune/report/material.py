@@ -97,7 +97,7 @@ class Material:
     @cached_property
     def break_even(self) -> BreakEvenOfStudy:
         """What the study says about whether speculation pays and why not more, secrets blotted out."""
-        found = break_even_of(self.records, self.space, engine=self.told.engine)
+        found = break_even_of(self.records, self.space, engine=self.told.engine, study=self.told.study)
         return blotted(found, self.secrets)
 
     @cached_property

@@ -9,7 +9,6 @@ from spectune.search.launch.traffic import open_prompts, summary
 from spectune.search.planning.plan import Stop
 from spectune.search.planning.prospect import Progress, Prospect
 from spectune.search.proposing.proposals import Proposer
-from spectune.search.proposing.samplers import check_sampler
 from spectune.search.proposing.warm_start import WarmStart, lend, refuse_lender
 from spectune.search.shared.worker import refuse_shared
 from spectune.search.storage.book import Book
@@ -38,7 +37,6 @@ __all__ = [
     "WarmStart",
     "Watcher",
     "all_studies",
-    "check_sampler",
     "lend",
     "open_prompts",
     "open_study",

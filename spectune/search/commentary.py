@@ -105,12 +105,14 @@ class Remarks:
             self._watcher.says(f"under way: {under_way}")
 
     def elsewhere(self, records: Sequence[TrialRecord]) -> None:
-        """Say what came of launches that others made."""
+        """Say what came of launches that others made, and why they did where nobody saw them begin."""
         for record in records:
             if record.trial not in self._known:
                 self._known.add(record.trial)
                 what = f"{self._space.label(record.candidate)} ({record.role})"
-                self._watcher.notes(f"[{record.trial}] {what}, on {record.place or 'another machine'}: {record.status}")
+                why = "" if record.trial in self._begun else f": {record.why}"
+                where = record.place or "another machine"
+                self._watcher.notes(f"[{record.trial}] {what}, on {where}{why}: {record.status}")
                 self._watcher.finished(record)
 
     def waiting(self, wait: Wait, running: Sequence[Step]) -> None:

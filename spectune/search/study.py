@@ -13,6 +13,7 @@ from spectune.counts import count
 from spectune.engines.protocol import Engine, Occasion, Renderer
 from spectune.engines.simulated.engine import SimulatedEngine
 from spectune.machine import LOOK_S, CoreMeter, cores_in_use
+from spectune.sampler_names import GUIDED
 from spectune.search.commentary import Gauge, Remarks
 from spectune.search.evidence.siblings import remarks
 from spectune.search.launch.canary import SAMPLED, Canaries
@@ -25,7 +26,6 @@ from spectune.search.launch.trial import Trial
 from spectune.search.planning.budget import spent_s
 from spectune.search.planning.plan import Stop, Wait, next_step
 from spectune.search.proposing.proposals import Proposer
-from spectune.search.proposing.samplers import GUIDED
 from spectune.search.proposing.warm_start import WarmStart
 from spectune.search.storage.book import Book, LocalBook, Standing
 from spectune.search.storage.folder import StudyFolder
@@ -91,8 +91,8 @@ async def run_study(
         if not virtual:
             await _clear_machine(watcher)
             await _look_around(watcher, meter)
+        watcher.notes(f"plan: {expected.words}; it rests on {expected.rests_on}")
         if not standing.records:
-            watcher.notes(f"plan: {expected.words}; it rests on {expected.rests_on}")
             for line in summary(space, workload, renderer).lines():
                 watcher.notes(line)
         feed = _feed(space, workload, renderer, standing.records)

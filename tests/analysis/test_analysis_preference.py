@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spectune.analysis.best_baseline import Known, Seen, believed
-from spectune.analysis.preference import TIE_MARGIN, preferred
+from spectune.analysis.preference import TIE_MARGIN, preferred, simpler_by
 
 
 def branch(noise, **speeds):
@@ -61,3 +61,18 @@ def test_what_is_expected_lies_between_what_was_measured_and_the_mean_of_the_bra
     middle = math.log(95.0 * 100.0 * 105.0) / 3
     assert middle < found.expected("fast") < math.log(105.0)
     assert found.lead("fast", "slow").mean == pytest.approx(found.expected("fast") - found.expected("slow"))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "said"),
+    [
+        (PLAIN, TREE, "a chain instead of a tree"),
+        ((1, 2, 3, 9), PLAIN, "fewer draft steps"),
+        ((2, 3, 6, 0), TREE, "fewer draft tokens"),
+        (PLAIN, FLAGGED, "it has fewer system flags, which are not shown to help"),
+    ],
+)
+def test_by_what_one_is_simpler_is_told(one, other, said):
+    assert simpler_by(one, other).endswith(said)
+    assert simpler_by(other, one) is None
+    assert simpler_by(one, one) is None

@@ -104,6 +104,8 @@ def test_a_candidate_is_named_by_its_label_too(folder: Path) -> None:
     label = next(line for line in told.splitlines() if " at " in line).rpartition(" at ")[0]
     assert spectune("breakeven", "planned", "--candidate", label, cwd=folder).stdout == told
     assert spectune("breakeven", "planned", "--candidate", "2,1,3", cwd=folder).stdout == told, "words no other has"
+    part = spectune("breakeven", "planned", "--candidate", ",1,3", cwd=folder).stdout
+    assert part == told, "a part of one label"
     for named, fits in (("zzz", "fits none"), ("EAGLE3", "fits 4 of them")):
         wrong = spectune("breakeven", "planned", "--candidate", named, cwd=folder)
         assert f"but {named!r} {fits}; candidates with speculation:\n" in wrong.stderr

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 from readme_commands import ROOT
 
 from spectune.cli.crewing import Crew, crew_by
 from spectune.cli.opening import Shared
 from spectune.cli.program import ExecutorKind
+from spectune.cli.sharing import _joining
 from spectune.errors import SpectuneError
+from spectune.search.shared.storage import Address
 from spectune.space import load_space
 
 SHARED = Shared("postgresql://u:planted-secret@db/x", 600.0, other_engine=True, place="rack")
@@ -58,3 +62,10 @@ def test_a_worker_is_told_the_storage_where_nobody_reads_it_off() -> None:
         "SPECTUNE_TORCH_INDEX": "https://me:planted-secret@index.example/simple",
     }
     assert not any("planted-secret" in word for word in command.argv)
+
+
+def test_the_command_that_joins_a_study_can_be_pasted_and_holds_no_secret() -> None:
+    words = shlex.split(_joining("multi", Address.of("sqlite:////tmp/a b.db")).strip("`"))
+    assert words == ["spectune", "worker", "multi", "--storage", "sqlite:////tmp/a b.db"]
+    told = _joining("multi", Address("postgresql://u:planted-secret@db/x", "shown", frozenset(), {}))
+    assert told == "`spectune worker multi` with the same --storage or $SPECTUNE_STORAGE"

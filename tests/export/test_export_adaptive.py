@@ -12,6 +12,7 @@ from study_samples import SPACE, launched, steps_study
 
 from spectune.errors import SpectuneError
 from spectune.export import Format, Origin, adaptive_table, export_candidates, parse_formats
+from spectune.export.adaptive import table_doubts
 from spectune.search import Role, weigh
 
 ORIGIN = Origin("study", "SGLang 0.5.23", simulated=False)
@@ -153,3 +154,15 @@ def test_entries_that_no_later_launch_bears_out_are_named_in_the_table_and_besid
     tables = {records[0].candidate.candidate_id: table(records, space)}
     (files,) = export_candidates(records[:1], tmp_path, ORIGIN, formats=[Format.ADAPTIVE], tables=tables)
     assert list(files.notes) == []
+
+
+def test_a_load_at_which_another_launch_without_speculation_is_faster_is_warned_of():
+    space, records = steps_study({3: (160.0, 60.0, 40.0), 0: (100.0, 70.0, 25.0)})
+    assert table_doubts(table(records, space))[1:] == []
+    tuned = launched(2, 0, (101.0, 71.0, 50.0), **{"page-size": 16})
+    found = table([*records, tuned], space)
+    assert [entry.best for entry in found] == [3, 0, 3]
+    (doubt,) = table_doubts(found)[1:]
+    assert doubt.startswith(
+        "at c32 a launch of its own without speculation is faster, 50.0 tok/s instead of 40.0 (no speculation · "
+    )

@@ -30,7 +30,8 @@ HOSTILE = (
     TURNS + "</script><script>alert(1)</script> \"'\n<img src=x onerror=alert(2)> <!-- {{ 7*7 }} &amp; \u2028 `$(id)`"
 )
 EFFECT = Effect(
-    "page-size", 16, 1, {}, "decode_speed", "c1", Estimate(-0.03, -0.05, -0.01), "launches", "-3.0% (-5.0% to -1.0%)",
+    "page-size", False, 16, 1, {}, "decode_speed", "c1", Estimate(-0.03, -0.05, -0.01), "launches",
+    "-3.0% (-5.0% to -1.0%)",
 )  # fmt: skip
 
 
@@ -437,3 +438,10 @@ def test_where_the_interval_is_unknown_the_whole_chart_is_open(tmp_path):
     found = page_of(tmp_path, [record(0, candidate(0), (40.0, 20.0)), short])
     assert "1.50 × the best launch without: whether speculation pays is not known." in found.text
     assert "the best launch without: speculation pays" not in found.text
+
+
+def test_two_series_without_speculation_are_told_apart():
+    plain = [record(n, candidate(0, **{"page-size": size}), (442.0 + n, 261.0 - n)) for n, size in enumerate((1, 16))]
+    records = [*plain, record(2, candidate(3), (600.0, 200.0), 2.0)]
+    tones = list(highlighted(Material.of(summary(records), records, {}, space())).values())
+    assert sorted(tones) == ["baseline", "s1", "s8"]

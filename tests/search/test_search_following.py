@@ -15,6 +15,7 @@ from spectune.errors import SpectuneError
 from spectune.executors import LocalExecutor, WorkerCommand
 from spectune.search import StudyFolder, run_study
 from spectune.search.beginning import open_study
+from spectune.search.commentary import Remarks
 from spectune.search.shared.following import WORKERS, Following
 from spectune.search.storage.book import LocalBook
 from spectune.search.study import Ended
@@ -80,3 +81,15 @@ def test_a_search_by_workers_on_this_machine(tmp_path: Path) -> None:
     assert [record.trial for record in first] == list(range(6))
     assert others == [first, first]
     assert folders[0].summary_file.is_file()
+
+
+def test_a_launch_that_nobody_saw_begin_is_told_with_its_reason(tmp_path: Path) -> None:
+    followed = Followed(tmp_path)
+    first, second, *_ = followed.alone().records
+    remarks = Remarks(followed.watcher, followed.space, ())
+    remarks.begun([first.step])
+    remarks.elsewhere([first, second])
+    begun, *ended = followed.watcher.lines
+    assert begun.endswith(f": {first.why}")
+    assert ended[0].endswith(f"on {first.place or 'another machine'}: ok")
+    assert ended[1].endswith(f": {second.why}: ok")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,9 @@ RECORDS = [record(0, baseline()), record(1, chain(4)), record(2, chain(2, "org/w
 
 def test_nothing_changed_but_the_budget(tmp_path: Path) -> None:
     folder = begun(tmp_path, RECORDS)
-    assert migrate(folder, space(trials=50)) == []
+    (told,) = migrate(folder, space(trials=50))
+    assert re.fullmatch(r"the budget is another one than the study began with: budget\.trials: \d+ → 50", told)
+    assert migrate(folder, space()) == []
     assert folder.ledger.exists()
 
 

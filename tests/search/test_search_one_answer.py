@@ -165,3 +165,8 @@ def test_one_launch_noise_is_told_and_calibrated() -> None:
     assert fit_noise(records, small()).launch_sd == pytest.approx(told["noise"]["launch_sd"], abs=1e-5)
     assert told["steadiness"][0].startswith(f"launch noise: {told['noise']['launch_sd']:.1%} between launches")
     assert set(told["steadiness"]) <= set(told["words"])
+
+
+def test_the_only_kind_of_its_sort_is_all_requests_and_told_as_such_alone() -> None:
+    records = [with_classes(one, 2.0, {"256-511": 2.0}) if one.candidate.speculative else one for one in in_turns()]
+    assert {stratum.kind for stratum in break_even_of(records, small()).strata} == {"class"}

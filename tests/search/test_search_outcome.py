@@ -77,7 +77,10 @@ def test_a_load_at_which_it_pays_is_told_beside_a_verdict_against_it() -> None:
     assert told.startswith("by the speed of one request alone speculation pays at c1 (EAGLE3 strong 3,1,4: 1.30 ×, 1.")
     assert ", not confirmed)" in told
     assert " and c8 (EAGLE3 strong 3,1,4: 1.30 ×, 1." in told
-    assert told.endswith("; its launch file: `spectune export STUDY --pick latency`"), "once, though it pays twice"
+    assert told.endswith("; its launch file is exported"), "nothing beats it at c1"
+    text = SPACE.replace("objectives: [{maximize: decode_speed, level: c1}, ", "objectives: [")
+    elsewhere = summarise([record(0, baseline()), faster_alone], space(text), None, name="a b", engine="e").details[-1]
+    assert elsewhere.endswith("; its launch file: `spectune export 'a b' --pick latency`"), "once, though it pays twice"
 
 
 def test_a_hair_is_not_a_win() -> None:

@@ -4,6 +4,7 @@ import pytest
 from search_samples import SPACE, baseline, chain, record, space
 
 from spectune.analysis.change_words import change_words, changed
+from spectune.cli.comparing import _conclusions
 from spectune.search import Role, weigh
 from spectune.search.answer.study_changes import study_changes
 from spectune.search.answer.study_comparison import Side, compare_studies
@@ -122,9 +123,18 @@ def test_what_changed_is_listed_what_matters_first():
     assert found["drafters"].after == ["org/newer", "org/weak"]
     assert found["gpus.driver"].matters
     assert "other speeds are expected" in found["space.workload.prompts"].why
-    assert not any("budget" in name or name == "space.name" for name in found)
+    assert "space.name" not in found
+    assert not found["space.budget.trials"].matters
     assert study_changes(space(), space(), MACHINE, MACHINE) == []
 
 
 def test_a_study_without_an_environment_still_compares():
     assert [one.field for one in study_changes(space(), space(), {}, MACHINE)] == ["engine", "environment.json"]
+
+
+def test_opposite_verdicts_are_said_to_differ():
+    one, other = (study(name, {baseline(): 100.0, chain(3): fast}) for name, fast in (("a", 150.0), ("b", 70.0)))
+    told = list(_conclusions(one, other, compare_studies(one, other)))
+    assert "their verdicts differ: a says speculate, b do not speculate" in told
+    same = list(_conclusions(one, one, compare_studies(one, one)))
+    assert not any("verdicts" in line for line in same)

@@ -266,6 +266,8 @@ def test_advice_claims_no_more_than_the_verdict():
     words, cost = answer.actions[0]
     assert cost is Cost.MEASUREMENT
     assert "`spectune export STUDY --pick 2`" in words
+    named = break_even_of(study(as_fast), field_space(), candidate_id=chain(2).candidate_id, study="field")
+    assert "`spectune export field --pick 2`" in named.actions[0][0]
 
 
 def test_nothing_is_predicted_by_a_fit_that_is_far_off():

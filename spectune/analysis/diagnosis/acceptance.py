@@ -80,8 +80,8 @@ def below_break_even(case: Case) -> Iterator[Cause]:
         actions += [
             Action(f"try a drafter that reaches more than {needed:.2f}{most} on this traffic", Cost.DRAFTER),
             Action(
-                f"train the drafter further: {more_needed(needed, length):.2f} more per verify are needed; `spectune "
-                "breakeven STUDY --drafter-points` says what that costs",
+                f"train the drafter further: {more_needed(needed, length):.2f} more per verify are needed; "
+                f"{training_cost(case.study)}",
                 Cost.TRAINING,
             ),
         ]
@@ -101,6 +101,11 @@ def _shorter_cycle(case: Case, bound: int) -> Action:
         return Action(f"{words}: with a drafter whose step takes less", Cost.DRAFTER)
     flags = f"--attention-backend and {case.running.graph_flag}"
     return Action(f"{words}: {flags} decide whether a verify runs in CUDA graphs", Cost.FLAG)
+
+
+def training_cost(study: str) -> str:
+    """Return who says what more training costs."""
+    return f"`spectune breakeven {study}` with --drafter-points and --tokens-per-sample says what that costs"
 
 
 def tree_too_large(case: Case) -> Iterator[Cause]:

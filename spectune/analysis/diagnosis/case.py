@@ -58,6 +58,10 @@ class Cause:
     fatal: bool = False
 
 
+STUDY = "STUDY"
+"""Stands in commands for the name of a study, where none is known."""
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     """Everything a cause is judged from.
@@ -70,6 +74,7 @@ class Case:
         shown_slower: Whether launches have shown it to be slower than the baseline there; None where there is no
             interval to say so. Where there is one, it is also said elsewhere what else was launched and is faster.
         foreseen: Whether other ways to draft were foreseen from other launches: then none is advised by rule of thumb.
+        study: Name of the study that the server is a launch of, for commands.
     """
 
     running: Running
@@ -78,6 +83,7 @@ class Case:
     verify_ms: float | None = None
     shown_slower: bool | None = None
     foreseen: bool = False
+    study: str = STUDY
 
     @property
     def accept_length(self) -> float | None:

@@ -10,7 +10,7 @@ from spectune.analysis.acceptance import NOTHING_ACCEPTED
 from spectune.analysis.break_even import BreakEven, break_even
 from spectune.analysis.break_even_input import check_inputs
 from spectune.analysis.diagnosis import acceptance, graphs, serving, steps
-from spectune.analysis.diagnosis.case import Action, Case, Cause
+from spectune.analysis.diagnosis.case import STUDY, Action, Case, Cause
 from spectune.analysis.diagnosis.running import Load, Running
 from spectune.counts import count
 
@@ -74,6 +74,7 @@ def diagnose(
     verify_ms: float | None = None,
     shown_slower: bool | None = None,
     foreseen: bool = False,
+    study: str = STUDY,
 ) -> Diagnosis:
     """Judge a server by what is known of it.
 
@@ -84,13 +85,14 @@ def diagnose(
         verify_ms: Time of one verify from elsewhere; checked against the cycle.
         shown_slower: As in `Case`, for a launch of a study.
         foreseen: Likewise.
+        study: Likewise.
 
     Raises:
         InputProblems: For figures no engine can have measured.
     """
     check_inputs(baseline_tok_s=baseline_tok_s, cycle_ms=verify_ms)
     wanted = 1 if concurrency is None and baseline_tok_s is not None else concurrency
-    case = Case(running, running.load_at(wanted), baseline_tok_s, verify_ms, shown_slower, foreseen)
+    case = Case(running, running.load_at(wanted), baseline_tok_s, verify_ms, shown_slower, foreseen, study)
     elsewhere = _baseline_of_another_load(case, wanted)
     if elsewhere is not None:
         case = replace(case, baseline_tok_s=None)

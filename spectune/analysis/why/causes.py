@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from spectune.analysis.break_even import decode_speed
 from spectune.analysis.diagnosis import Action, Cause, Cost, Running, diagnose
+from spectune.analysis.diagnosis.acceptance import training_cost
 from spectune.analysis.why.result import BreakEvenRow, LostSpeed
 
 WORTH_SAYING = 0.01
@@ -16,13 +17,16 @@ _SMALLER_DRAFTER = Action("try a drafter whose step takes less: a smaller one, o
 _FEWER_TOKENS = Action("launch with fewer --speculative-num-draft-tokens", Cost.FLAG)
 _OVERLAP = Action("launch with the overlap schedule on, and look at what the host does in a profile", Cost.FLAG)
 _BETTER_DRAFTER = Action("try a drafter that is right more often on this traffic", Cost.DRAFTER)
-_TRAIN = Action(
-    "train the drafter further; `spectune breakeven STUDY --drafter-points` says what that costs", Cost.TRAINING
-)
 
 
 def lost_speed(
-    row: BreakEvenRow, running: Running, concurrency: int | None, *, others: Sequence[Cause], foreseen: bool
+    row: BreakEvenRow,
+    running: Running,
+    concurrency: int | None,
+    *,
+    others: Sequence[Cause],
+    foreseen: bool,
+    study: str,
 ) -> tuple[LostSpeed, ...]:
     """Rank what a candidate loses at a level: most tok/s first, then what cannot be put in figures.
 
@@ -35,12 +39,13 @@ def lost_speed(
         concurrency: Requests in flight; None in an open loop.
         others: Other launches that are faster, or expected to be: what else to launch is told by these alone.
         foreseen: Whether other settings of the drafter were foreseen at all: then none is advised by rule of thumb.
+        study: Its name, for commands.
     """
     known = diagnose(
         running, baseline_tok_s=round(row.baseline_tok_s, 2), concurrency=concurrency,
-        shown_slower=row.verdict == "loses", foreseen=foreseen,
+        shown_slower=row.verdict == "loses", foreseen=foreseen, study=study,
     ).causes  # fmt: skip
-    causes = [*_open(row), *known, *others, *_of_parts(row, foreseen=foreseen), *_rejected(row, known)]
+    causes = [*_open(row, study), *known, *others, *_of_parts(row, foreseen=foreseen), *_rejected(row, known, study)]
     causes.sort(key=lambda cause: -1.0 if cause.lost_tok_s is None else cause.lost_tok_s, reverse=True)
     return tuple(_lost(row, cause) for cause in causes)
 
@@ -64,14 +69,14 @@ def _of_parts(row: BreakEvenRow, *, foreseen: bool) -> Iterator[Cause]:
         yield from _without(row, "host_time", parts.host_ms.est, "host and what every cycle needs take", _OVERLAP)
 
 
-def _rejected(row: BreakEvenRow, known: Sequence[Cause]) -> Iterator[Cause]:
+def _rejected(row: BreakEvenRow, known: Sequence[Cause], study: str) -> Iterator[Cause]:
     """What drafts that are rejected cost; for a weak drafter with the advice that was given for it already."""
     length, cycle = row.accept_length.est, row.cycle_ms.est
     if row.bound is None or row.bound <= length:
         return
     weak = next((cause for cause in known if cause.name == "weak_drafter"), None)
     actions = (
-        (_BETTER_DRAFTER, _TRAIN)
+        (_BETTER_DRAFTER, Action(f"train the drafter further; {training_cost(study)}", Cost.TRAINING))
         if weak is None
         else tuple(action for action in weak.actions if action.cost in (Cost.DRAFTER, Cost.TRAINING))
     )
@@ -80,7 +85,7 @@ def _rejected(row: BreakEvenRow, known: Sequence[Cause]) -> Iterator[Cause]:
     yield Cause("rejected_drafts", gain, evidence, actions, at_most=True)
 
 
-def _open(row: BreakEvenRow) -> Iterator[Cause]:
+def _open(row: BreakEvenRow, study: str) -> Iterator[Cause]:
     """Whether it pays is not known: then nothing is advised that would follow from that it does not."""
     if row.verdict == "unclear":
         evidence = (
@@ -89,7 +94,7 @@ def _open(row: BreakEvenRow) -> Iterator[Cause]:
         )
         again = Action(
             "launch it and the best without again, in turns, while the machine does nothing else: "
-            f"`spectune export STUDY --pick {row.trial}`, then `spectune check` with the file it writes",
+            f"`spectune export {study} --pick {row.trial}`, then `spectune check` with the file it writes",
             Cost.MEASUREMENT,
         )
         yield Cause("too_few_launches", None, evidence, (again,))

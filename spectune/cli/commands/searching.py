@@ -10,6 +10,7 @@ import typer
 from spectune.cli.idle_options import given_of, refuse_idle
 from spectune.cli.numbers import whole
 from spectune.cli.program import EngineKind, ExecutorKind, JsonFlag, OtherEngine, Place, Storage, TorchIndex, app
+from spectune.sampler_names import GUIDED, check_sampler
 
 NOT_FOR_A_DRY_RUN = (
     "study", "storage", "takeover", "other_engine", "place", "executor", "nodes", "slurm", "torch_index",
@@ -40,7 +41,7 @@ def search(
             help="What chooses the next candidate: guided, which models what was measured, or Optuna's tpe, gp, nsga2, "
             "random, grid or qmc.",
         ),
-    ] = "guided",
+    ] = GUIDED,
     warm_start: Annotated[
         str | None,
         typer.Option(
@@ -109,6 +110,7 @@ def search(
 
     Exit code 1: the study ended without an answer, which may be that no launch keeps the space's constraints.
     """
+    check_sampler(sampler, learns=warm_start is not None)
     from spectune.cli.opening import Asked, shared_by
 
     asked = Asked(

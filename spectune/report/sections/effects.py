@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from spectune.report.material import Material
@@ -16,6 +16,7 @@ class EffectRow:
     """One value of a parameter against that of the best candidate."""
 
     parameter: str
+    among: str
     change: str
     objective: str
     says: str
@@ -40,13 +41,13 @@ def effects(material: Material) -> Section | None:
         own = [one for one in told if (one.objective, one.level) == (metric, level)]
         plots += _plot(f"effects-{number}", f"On {metric.replace('_', ' ')} at {level}", own, direction)
     rows = tuple(
-        EffectRow(one.parameter, one.instead, f"{one.objective.replace('_', ' ')} at {one.level}", one.says)
+        EffectRow(one.parameter, one.among, one.instead, f"{one.objective.replace('_', ' ')} at {one.level}", one.says)
         for one in told
     )
     return Section("effects", "What each parameter does", Effects(tuple(plots), rows))
 
 
-def _plot(name: str, title: str, told: Iterable[Effect], direction: str) -> Iterator[Plot]:
+def _plot(name: str, title: str, told: Sequence[Effect], direction: str) -> Iterator[Plot]:
     """Yield the strongest effects on one objective; nothing where none is known."""
     known = [one for one in told if one.basis != "nothing"]
     ranked = sorted(known, key=lambda one: -abs(one.change.est))[:MOST_ROWS]
@@ -59,12 +60,12 @@ def _plot(name: str, title: str, told: Iterable[Effect], direction: str) -> Iter
     for index, one in enumerate(ranked):
         at, tone = lines.at(index), _tone(one, direction)
         change, name_ = one.change.scaled(100.0), f"{one.parameter}: {one.instead}"
-        filled, tip = one.basis == "launches", f"{name_}\n{one.says}"
+        filled, tip = one.basis == "launches", f"{name_}\nin {one.among}: {one.says}"
         dots.append(Dot(x.across(change.est), at, tone, tip, filled=filled, whiskers=span(x, change, at, tone)))
         names.append(RowName(at, name_))
     yield Plot(
         name, title,
-        "What changing one value in the best candidates does, all else equal as far as that is legal, by the models "
+        f"What changing one value does in {_contexts(told)}, all else equal as far as that is legal, by the models "
         "fitted to all launches, with 95 % intervals. Strongest first.",
         Axis("change (%)", x.x_ticks()), Axis(), lines.height,
         segments=(Segment(x.across(0.0), 0, x.across(0.0), 100, "text", "dashed"),), dots=tuple(dots),
@@ -72,6 +73,12 @@ def _plot(name: str, title: str, told: Iterable[Effect], direction: str) -> Iter
         keys=(Key("better", "good"), Key("worse", "bad"), Key("not told from nothing", "muted"),
               Key("predicted: no two launches differ in just that", "text", filled=False)),
     )  # fmt: skip
+
+
+def _contexts(told: Iterable[Effect]) -> str:
+    """Return which candidates values are changed in; where some do without speculation, only the drafts' are not."""
+    plain, speculative = ({one.among for one in told if one.speculates is kind} for kind in (False, True))
+    return ", a draft setting in ".join([*plain, *speculative])
 
 
 def _tone(one: Effect, direction: str) -> str:

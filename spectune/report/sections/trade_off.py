@@ -13,6 +13,8 @@ from spectune.search.answer.summary_fields import CandidateLevel
 
 HIGHLIGHTED = 6
 """Candidates that get a colour and a line of their own."""
+SERIES = 8
+"""Colours of series there are: baselines after the first take theirs from the end."""
 AXES = {
     "decode_speed": "decode speed, one request (tok/s)",
     "output_throughput": "throughput, all requests (tok/s)",
@@ -43,11 +45,11 @@ def highlighted(material: Material) -> dict[str, str]:
     wanted += [row.candidate_id for row in optimal]
     measured = {row.candidate_id for row in material.rows}
     chosen = [candidate for candidate in dict.fromkeys(wanted) if candidate in measured][:HIGHLIGHTED]
+    plain = [candidate for candidate in chosen if candidate in material.baselines]
     speculating = [candidate for candidate in chosen if candidate not in material.baselines]
-    return {
-        candidate: "baseline" if candidate in material.baselines else f"s{speculating.index(candidate) + 1}"
-        for candidate in chosen
-    }
+    tones = {candidate: f"s{number}" for number, candidate in enumerate(speculating, 1)}
+    tones |= {candidate: f"s{SERIES + 1 - number}" for number, candidate in enumerate(plain)}
+    return {candidate: "baseline" if candidate in plain[:1] else tones[candidate] for candidate in chosen}
 
 
 def name_of(material: Material, candidate: str) -> str:

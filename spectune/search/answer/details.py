@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from spectune.analysis.comparison import Comparison
+from spectune.analysis.preference import simpler_by
 from spectune.analysis.verdict import TOO_SHORT
 from spectune.counts import count
+from spectune.search.answer.commands import export_command
 from spectune.search.answer.objective_words import as_measured, goal
 from spectune.search.answer.picks import Need, picked
 from spectune.search.answer.sentence import is_confirmed, label, paying, seen_in_search, who
@@ -21,19 +23,21 @@ NAMED_TIES = 3
 """In a line; all are in `summary.json`."""
 
 
-def details(records: Sequence[TrialRecord], evidence: Evidence, space: SearchSpace) -> list[str]:
+def details(records: Sequence[TrialRecord], evidence: Evidence, space: SearchSpace, study: str) -> list[str]:
     """Return what is to be known beside the verdict's sentence, the most important first.
 
     Args:
         records: All launches of the study.
         evidence: What they say.
         space: Their search space.
+        study: Its name, for commands.
     """
     best = evidence.verdict.overall.best
     told = [*_choice(evidence, space), *(() if best is not None else spoiled(records))]
     if best is not None:
         told += [*_in_full(best, evidence, space), *_others(best, evidence, space), _confirmed(best, evidence, space)]
-    told += [*_where_it_pays(evidence, space), *_ties(evidence, space), *_simpler(evidence, space)]
+    told += [*_where_it_pays(evidence, space, study), *_not_the_fastest(evidence, space), *_ties(evidence, space)]
+    told += [*_simpler(evidence, space)]
     return told
 
 
@@ -97,21 +101,22 @@ def _confirmed(best: Comparison, evidence: Evidence, space: SearchSpace) -> str:
     return f"confirmed {counted}{before}"
 
 
-def _where_it_pays(evidence: Evidence, space: SearchSpace) -> Iterator[str]:
+def _where_it_pays(evidence: Evidence, space: SearchSpace, study: str) -> Iterator[str]:
     """Yield the loads at which speculation pays, beside a verdict that does not recommend it."""
     closest = evidence.verdict.overall.best
     if closest is None or evidence.verdict.overall.decision == "speculation":
         return
-    told, commands = [], []
+    told, ways, exported = [], [], {record.candidate.candidate_id for record in evidence.pareto}
     for best in paying(evidence):
         name = label(best.candidate_id, evidence, space)
         doubt = "" if is_confirmed(best.candidate_id, evidence.records) else ", not confirmed"
         speedup = best.judged
         told.append(f"{best.level} ({name}: {speedup.est:.2f} ×, {speedup.lo:.2f}–{speedup.hi:.2f}{doubt})")
-        commands.append(f"`spectune export STUDY --pick {_pick(best, evidence, space)}`")
+        if best.candidate_id not in exported:
+            ways.append(f"`{export_command(study, _pick(best, evidence, space))}`")
     if told:
-        ways = " and ".join(dict.fromkeys(commands))
-        yield f"by the speed of one request alone speculation pays at {' and '.join(told)}; its launch file: {ways}"
+        files = f"its launch file: {' and '.join(dict.fromkeys(ways))}" if ways else "its launch file is exported"
+        yield f"by the speed of one request alone speculation pays at {' and '.join(told)}; {files}"
 
 
 def _pick(one: Comparison, evidence: Evidence, space: SearchSpace) -> str:
@@ -119,6 +124,23 @@ def _pick(one: Comparison, evidence: Evidence, space: SearchSpace) -> str:
     latency = picked(Need.LATENCY, evidence.records, evidence, space).record
     mine = [record.trial for record in evidence.records if record.candidate.candidate_id == one.candidate_id]
     return Need.LATENCY if latency.candidate.candidate_id == one.candidate_id else str(mine[-1])
+
+
+def _not_the_fastest(evidence: Evidence, space: SearchSpace) -> Iterator[str]:
+    """Yield why one that was launched again as well, and was measured to be faster, is not recommended."""
+    recommended = evidence.recommended
+    if recommended is None:
+        return
+    rivals = [
+        tie for tie in evidence.ties
+        if tie.log_ratio > 0.0 and is_confirmed(tie.candidate_id, evidence.records)
+        and who(tie.candidate_id, evidence).speculative is recommended.speculative
+    ]  # fmt: skip
+    if rivals:
+        fastest = max(rivals, key=lambda tie: tie.log_ratio)
+        simpler = simpler_by(simplicity(recommended, space), fastest.simplicity)
+        why = simpler or "all its launches, those of the search too, let expect that it is at least as fast"
+        yield f"recommended instead of the fastest measured, {label(fastest.candidate_id, evidence, space)}: {why}"
 
 
 def _ties(evidence: Evidence, space: SearchSpace, most: int = NAMED_TIES) -> Iterator[str]:

@@ -11,7 +11,7 @@ from spectune.machine import Difference, differences
 from spectune.search.storage.flattened import leaves
 from spectune.space import DRAFTER, SearchSpace, text_of
 
-_OF_NO_MATTER = ("name", "budget", "schema")
+_OF_NO_MATTER = ("name", "schema")
 _ASKED = ("prompts", "shared_prefix", "chat_template", "output_tokens", "ignore_eos", "temperature")
 ENGINE, SPACE, DRAFTERS = "engine", "space", "drafters"
 OTHER_QUESTIONS = "the prompts or the length of the answers are others, so other speeds are expected"

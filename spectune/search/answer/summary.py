@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 
-from spectune.engines.rules import newest_of, rules_of
+from spectune.engines.rules import newest_of, rules_of, version_of
+from spectune.search.answer.by_load import by_load
 from spectune.search.answer.details import details, words
 from spectune.search.answer.disturbed import blamed
 from spectune.search.answer.doubts import doubts
@@ -77,7 +78,8 @@ def summarise(
         sentence=sentence(evidence, space),
         details=[
             *doubts(evidence, found, space, beside),
-            *details(records, evidence, space),
+            *details(records, evidence, space, name),
+            *by_load(evidence, space, study=name, version=version_of(engine)),
             *([] if helps is None or stop is None else [helps]),
         ],
         no_answer=evidence.no_answer,

@@ -96,7 +96,10 @@ class Measured:
         return _means(level.accept_length_by_class for level in self.levels) if self.candidate.speculative else {}
 
     def strata(self) -> list[Stratum]:
-        """Return every kind of request: classes by name, then context lengths, shortest first; none for a baseline."""
+        """Return every kind of request: classes by name, then context lengths, shortest first; none for a baseline.
+
+        A kind that is the only one of its sort is all requests, of which the figures tell more.
+        """
         even = self.figures.break_even
         if even is None:
             return []
@@ -105,13 +108,15 @@ class Measured:
         for level in self.levels:
             of_class.update(level.requests_by_class)
             of_context.update(level.requests_by_context)
-        return [
+        found = [
             *(Stratum("class", name, self.level, of_class[name], length, even) for name, length in classes.items()),
             *(
                 Stratum("context", name, self.level, of_context[name], contexts[name], even)
                 for name in sorted(contexts, key=lambda name: int(name.partition("-")[0]))
             ),
         ]
+        sorts = Counter(stratum.kind for stratum in found)
+        return [stratum for stratum in found if sorts[stratum.kind] > 1]
 
 
 def measured(evidence: Evidence, space: SearchSpace) -> Iterator[Measured]:

@@ -30,10 +30,12 @@ class Tuned:
     Attributes:
         label: Its name.
         speed: Decode speed of one request, tok/s.
+        faster: Whether it is shown to be faster than the best steps of the table's launch.
     """
 
     label: str
     speed: float
+    faster: bool
 
 
 @dataclass(frozen=True)
@@ -135,17 +137,25 @@ def _at(
     means = {steps: math.exp(mean_log(group)) for steps, group in groups.items()}
     ratios = {s: one.speedup if s != best else Estimate.exactly(1.0) for s, one in compared.items()}
     confirmed = any(record.role is Role.CONFIRM for record in by_steps[best])
-    return StepsAtLoad(_size(level), best, ratios, means, confirmed, _tuned(level, by_steps[0], evidence, space))
+    return StepsAtLoad(
+        _size(level), best, ratios, means, confirmed, _tuned(level, by_steps[0], groups[best], evidence, space)
+    )
 
 
-def _tuned(level: Level, plain: Sequence[TrialRecord], evidence: Evidence, space: SearchSpace) -> Tuned | None:
+def _tuned(
+    level: Level, plain: Sequence[TrialRecord], fastest: Sequence[LaunchSpeed], evidence: Evidence, space: SearchSpace
+) -> Tuned | None:
     """Return the study's best launch without speculation, where it is another one than that with 0 steps."""
     best, own = best_baseline(evidence), plain[0].candidate
     if best is None or best == own:
         return None
     launches = [record for record in evidence.records if record.candidate == best]
-    found = speeds(launches, of_level(level.name), level.name, space, evidence.line.doubts)
-    return Tuned(space.label(best), math.exp(mean_log(found))) if found else None
+    speed = of_level(level.name)
+    found = speeds(launches, speed, level.name, space, evidence.line.doubts)
+    if not found:
+        return None
+    lead = compare(level.name, found, fastest, noise_of(evidence.line.launches, speed)).judged
+    return Tuned(space.label(best), math.exp(mean_log(found)), faster=lead.lo > 1.0)
 
 
 def _size(level: Level) -> int:

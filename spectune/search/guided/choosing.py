@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum, auto
 
 import numpy as np
 import numpy.typing as npt
@@ -24,11 +25,25 @@ LEADING = 10  # candidates of each mixture that are looked at
 MIXTURES = np.linspace(0.05, 0.95, 19)  # of two objectives: what the first counts
 
 
+class Aim(Enum):
+    """What a launch is for."""
+
+    GAIN = auto()
+    """To outdo the best so far."""
+    DRAW = auto()
+    """To look beyond the best prediction."""
+    FRONT = auto()
+    """To add to the front of the objectives."""
+    END = auto()
+    """To see whether the search is over."""
+
+
 @dataclass(frozen=True)
 class Promise:
     """A candidate and what its launch promises.
 
     Attributes:
+        aim: What it is for.
         number: Of the candidate.
         weights: How much each objective counted.
         gain: What it is expected to add, failures adding nothing: to the weighted log objectives; to the area of a
@@ -37,6 +52,7 @@ class Promise:
         sure: Probability of any improvement.
     """
 
+    aim: Aim
     number: int
     weights: Floats
     gain: float
@@ -60,7 +76,7 @@ def promising(beliefs: Landscape, untried: Booleans, tried: Sequence[int], weigh
     gains = expected_improvement(better, deviations, 0.0) * beliefs.feasible[numbers]
     at = int(np.argmax(gains))
     sure = float(sureness(better[at], deviations[at], 0.0))
-    return Promise(int(numbers[at]), weights, float(gains[at]), float(better[at]), sure)
+    return Promise(Aim.GAIN, int(numbers[at]), weights, float(gains[at]), float(better[at]), sure)
 
 
 def drawn(beliefs: Landscape, untried: Booleans, tried: Sequence[int], rng: np.random.Generator) -> Promise:
@@ -72,7 +88,7 @@ def drawn(beliefs: Landscape, untried: Booleans, tried: Sequence[int], rng: np.r
     better = float(beliefs.score[number] - beliefs.score[best])
     sure = float(sureness(np.array([better]), beliefs.deviations_from(np.array([number]), best), 0.0)[0])
     gain = float(worth.max() - beliefs.score[best])
-    return Promise(number, np.full(beliefs.goals, 1.0 / beliefs.goals), gain, better, sure)
+    return Promise(Aim.DRAW, number, np.full(beliefs.goals, 1.0 / beliefs.goals), gain, better, sure)
 
 
 def unsettled(
@@ -95,7 +111,7 @@ def unsettled(
     odds = sureness(better, inflation * deviations, margin) * beliefs.feasible[numbers]
     at = int(np.argmax(odds))
     sure = float(sureness(better[at], deviations[at], 0.0))
-    return Promise(int(numbers[at]), weights, float(odds[at]), float(better[at]), sure)
+    return Promise(Aim.END, int(numbers[at]), weights, float(odds[at]), float(better[at]), sure)
 
 
 def leader(goals: Floats, tried: Sequence[int]) -> int:
@@ -143,7 +159,7 @@ def at_the_front(beliefs: Landscape, untried: Booleans, tried: Sequence[int], rn
     """
     likely = untried & (beliefs.feasible > LIKELY)
     if beliefs.goals != 2 or not tried or not likely.any():
-        return promising(beliefs, untried, tried, rng.dirichlet(np.ones(beliefs.goals)))
+        return replace(promising(beliefs, untried, tried, rng.dirichlet(np.ones(beliefs.goals))), aim=Aim.FRONT)
     numbers = np.flatnonzero(likely)
     means, front = beliefs.means[:2, numbers], beliefs.means[:2, tried].T
     mixtures = np.stack([MIXTURES, 1.0 - MIXTURES], axis=1)
@@ -159,7 +175,7 @@ def at_the_front(beliefs: Landscape, untried: Booleans, tried: Sequence[int], rn
     number = int(numbers[pooled[at]])
     apart = beliefs.deviations_from(np.array([number]), leader(weights @ beliefs.means[:2], tried))
     sure = float(sureness(ahead.max(), apart, 0.0)[0])
-    return Promise(number, weights, float(gains[at]) / covered, float(ahead.max()), sure)
+    return Promise(Aim.FRONT, number, weights, float(gains[at]) / covered, float(ahead.max()), sure)
 
 
 def _running(beliefs: Landscape, untried: Booleans) -> Booleans:

@@ -55,6 +55,7 @@ class Effect:
 
     Attributes:
         parameter: Its name.
+        speculates: Whether the candidates that it is changed in do: with speculation it may do something else.
         value: What it is changed to.
         against: Its value in the best candidate of the branch.
         together: What has to change with it for the launch to be legal: name → value now and before.
@@ -67,6 +68,7 @@ class Effect:
     """
 
     parameter: str
+    speculates: bool
     value: Value
     against: Value
     together: Changes
@@ -77,6 +79,11 @@ class Effect:
     says: str
 
     @property
+    def among(self) -> str:
+        """Which candidates it is changed in."""
+        return f"the best candidates {'with' if self.speculates else 'without'} speculation"
+
+    @property
     def instead(self) -> str:
         """The change in words: `4 instead of 5 (with speculative-num-draft-tokens 5 instead of 6)`."""
         beside = ", ".join(_beside(name, now, before) for name, (now, before) in self.together.items())
@@ -85,7 +92,8 @@ class Effect:
     def to_json(self) -> dict[str, Any]:
         """Return an entry of `effects` in `summary.json`."""
         return {
-            "parameter": self.parameter, "value": _plain(self.value), "against": _plain(self.against),
+            "parameter": self.parameter, "speculates": self.speculates,
+            "value": _plain(self.value), "against": _plain(self.against),
             "together": {name: [_plain(now), _plain(before)] for name, (now, before) in self.together.items()},
             "instead": self.instead, "objective": self.objective, "level": self.level,
             "effect": self.change.to_json(), "basis": self.basis, "says": self.says,
@@ -212,7 +220,7 @@ def _answered(
     launched = {item.candidate for item in measured}
     shown = any(launched.issuperset(pair) for pair in question.pairs)
     return Effect(
-        question.parameter.name, question.value, question.against, question.together,
+        question.parameter.name, question.speculates, question.value, question.against, question.together,
         objective.metric, objective.level, change,
         "nothing" if unknown else "launches" if shown else "prediction",
         unknown or _words(change) + ("" if shown else ", predicted"),

@@ -89,7 +89,7 @@ class Guide:
         if first is not None:
             return replace(first, why=first.why + self._hint(evidence))
         found = self._chosen(evidence, beliefs, untried, tried, rng)
-        why = compared(self.space, beliefs, found.number, found.weights, better=found.better, sure=found.sure)
+        why = compared(self.space, beliefs, found)
         return Advice(self.chart.table.candidate(found.number), why + self._hint(evidence))
 
     def _chosen(

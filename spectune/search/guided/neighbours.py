@@ -39,6 +39,7 @@ class Question:
 
     Attributes:
         parameter: What is changed.
+        speculates: Whether the candidates it is changed in do.
         value: To what.
         against: From what: its value in the best candidate of the branch.
         together: What has to change with it.
@@ -46,6 +47,7 @@ class Question:
     """
 
     parameter: Parameter
+    speculates: bool
     value: Value
     against: Value
     together: Changes
@@ -76,7 +78,7 @@ def questions(best: Sequence[Candidate], space: SearchSpace, rules: Engine) -> I
             changed = _changes(*pairs[0])
             alike = tuple(pair for pair in pairs if _changes(*pair) == changed)
             together = {other: values for other, values in changed.items() if other != name}
-            yield Question(parameter, value, against, together, alike)
+            yield Question(parameter, speculates, value, against, together, alike)
 
 
 @dataclass(frozen=True)

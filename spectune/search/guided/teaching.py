@@ -90,5 +90,6 @@ def first_tree(
     if not open_.any():
         return None
     number = promising(beliefs, open_, tried, np.full(beliefs.goals, 1.0 / beliefs.goals)).number
-    why = f"the first tree, a small one: it tells how much breadth adds; {describe(space, beliefs, number)}"
+    beside = ", and the settings around it, chosen to gain most, what they do" * (chart.draft_axes < len(chart.axes))
+    why = f"the first tree, a small one: it tells how much breadth adds{beside}; {describe(space, beliefs, number)}"
     return Advice(chart.table.candidate(number), why)

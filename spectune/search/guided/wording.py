@@ -1,12 +1,16 @@
-"""One sentence on why a candidate is launched."""
+"""One sentence on why a candidate is launched.
+
+What is expected is told with an open mind, as it was chosen: effects may be as large as is usual. The chance that
+speculation pays, which stands beside it, is a sober one and by the mean of the objectives.
+"""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
-import numpy.typing as npt
 
+from spectune.search.guided.choosing import Aim, Promise
 from spectune.search.guided.landscape import Landscape
 from spectune.space import SearchSpace
 
@@ -24,25 +28,24 @@ def describe(space: SearchSpace, beliefs: Landscape, number: int) -> str:
     return f"expected {' and '.join(figures)}" + ("" if feasible >= SURE_TO_RUN else f" if it {fate} ({feasible:.0%})")
 
 
-def compared(
-    space: SearchSpace, beliefs: Landscape, number: int, weights: npt.NDArray[np.float64], *, better: float, sure: float
-) -> str:
-    """Return what is expected of a candidate against the best so far.
-
-    Args:
-        space: Its space.
-        beliefs: What is believed.
-        number: The candidate.
-        weights: How much each objective counted in choosing it.
-        better: Expected log improvement on the best so far, in these weights.
-        sure: Probability of any improvement.
-    """
+def compared(space: SearchSpace, beliefs: Landscape, found: Promise) -> str:
+    """Return what a candidate is launched for, and what is expected of it against the best so far."""
     by = "" if beliefs.physics is not None else ", by likeness alone since physics predicted badly"
-    mixture = ""
-    if not np.allclose(weights, weights[0]):
-        mixture = f", {space.objectives[int(np.argmax(weights))].name} counting {weights.max():.0%}"
-    figures = describe(space, beliefs, number)
-    return f"{figures}: {math.expm1(better):+z.1%} against the best so far{mixture}, {sure:.0%} likely better{by}"
+    figures = f"{describe(space, beliefs, found.number)}, {math.expm1(found.better):+z.1%} against the best so far"
+    return f"{_aim(space, found)}: {figures}, {found.sure:.0%} likely better{by}"
+
+
+def _aim(space: SearchSpace, found: Promise) -> str:
+    match found.aim:
+        case Aim.GAIN:
+            return "the most to gain" + " by the mean of the objectives" * (len(space.objectives) > 1)
+        case Aim.DRAW:
+            return "to look beyond the best prediction, the best of one draw from what is believed"
+        case Aim.FRONT:
+            first = int(np.argmax(found.weights))
+            return f"for the Pareto front, with {space.objectives[first].name} counting {found.weights[first]:.0%}"
+        case Aim.END:
+            return "to see whether the search is over, the likeliest left to be better if effects are as large as usual"
 
 
 def _figure(value: float) -> str:

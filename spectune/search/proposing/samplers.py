@@ -1,41 +1,20 @@
-"""Samplers by name: what `--sampler` may say."""
+"""Optuna's samplers by name."""
 
 from __future__ import annotations
 
-import importlib.util
 import warnings
 from typing import TYPE_CHECKING
 
-from spectune.errors import SpectuneError
+from spectune.sampler_names import GUIDED, check_sampler
 from spectune.search.storage.values import distribution, searched
 from spectune.space import SearchSpace
-from spectune.space.names import hint
 
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
 
-GUIDED = "guided"
-SAMPLERS = (GUIDED, "tpe", "gp", "nsga2", "random", "grid", "qmc")
+__all__ = ["GUIDED", "STARTUP_LAUNCHES", "stock_sampler"]
 STARTUP_LAUNCHES = 6
 """Launches after which a stock sampler stops drawing at random."""
-
-
-def check_sampler(name: str, *, learns: bool = False) -> None:
-    """Make sure a sampler exists and can be used.
-
-    Args:
-        name: The sampler.
-        learns: Whether it is to begin with what an earlier study has learned.
-
-    Raises:
-        SpectuneError: It does not, or a package it needs is missing.
-    """
-    if name not in SAMPLERS:
-        raise SpectuneError(f"'{name}' is not a sampler{hint(name, SAMPLERS)}")
-    if name == "gp" and importlib.util.find_spec("torch") is None:
-        raise SpectuneError("the sampler gp needs torch: install it with `pip install 'spectune[gp]'`, or take guided")
-    if learns and name != GUIDED:
-        raise SpectuneError(f"only the sampler {GUIDED} learns from an earlier study: drop --warm-start or '{name}'")
 
 
 def stock_sampler(name: str, space: SearchSpace, *, seed: int) -> BaseSampler:

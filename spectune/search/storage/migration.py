@@ -81,9 +81,12 @@ def migrate(folder: StudyFolder, space: SearchSpace) -> list[str]:
     The space as it was is kept beside the new one. What only concerns the budget is not kept: it holds for one run.
     """
     before = folder.space()
-    found = [change for change in changes(before, space) if not change.key.startswith("budget")]
+    every = changes(before, space)
+    found = [change for change in every if not change.key.startswith("budget")]
+    allowed = [change for change in every if change not in found]
+    told = [f"the budget is another one than the study began with: {'; '.join(map(str, allowed))}"] if allowed else []
     if not found:
-        return []
+        return told
     made = len(folder.records())
     outside = list(_set_aside(folder, before, space))
     resolved = folder.resolved_file.read_text(encoding="utf-8")
@@ -93,7 +96,7 @@ def migrate(folder: StudyFolder, space: SearchSpace) -> list[str]:
     files.write_whole(folder.space_file, space.text)
     remarks = [line for line in resolved.splitlines() if line.startswith("#")]
     files.write_whole(folder.resolved_file, "\n".join([*remarks, space.resolved_yaml()]))
-    told = [f"the search space has changed: {'; '.join(map(str, found))}"]
+    told += [f"the search space has changed: {'; '.join(map(str, found))}"]
     if outside:
         told.append(
             f"launches {', '.join(outside)} lie outside of it now and do not count any more (kept in "

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from spectune.analysis.diagnosis import Action, Cause, Cost
 from spectune.analysis.estimate import ratio
 from spectune.analysis.why import BreakEvenRow
+from spectune.search.answer.commands import export_command
 from spectune.search.evidence.figures import Measured
 from spectune.search.storage.values import keeps_bounds
 from spectune.space import Candidate, SearchSpace
@@ -43,7 +44,7 @@ def advised(launch: str, speeds: Beside, space: SearchSpace) -> Action:
 
 
 def shown_faster(
-    row: BreakEvenRow, found: Sequence[Measured], space: SearchSpace, recommended: Candidate | None
+    row: BreakEvenRow, found: Sequence[Measured], space: SearchSpace, recommended: Candidate | None, *, study: str
 ) -> Cause | None:
     """Return the launch of the study to run instead of a candidate; None where none is shown to be faster at a level.
 
@@ -55,6 +56,7 @@ def shown_faster(
         found: Everything that was measured.
         space: Of the study.
         recommended: What the study recommends.
+        study: Its name, for commands.
     """
     own = {one.level: one for one in found if one.candidate.candidate_id == row.candidate_id}
     there = [one for one in found if one.level == row.level and one.candidate.candidate_id != row.candidate_id]
@@ -63,7 +65,7 @@ def shown_faster(
         return None
     best = max(faster, key=lambda one: (one.candidate == recommended, one.figures.decode_speed.est))
     speeds = _beside(best, found, own, row.level)
-    label, pick = space.label(best.candidate), f"`spectune export STUDY --pick {best.launches[-1].trial}`"
+    label, pick = space.label(best.candidate), f"`{export_command(study, best.launches[-1].trial)}`"
     named = label if best.candidate.speculative else label.replace("no speculation", "without speculation", 1)
     by_whom = ", which the study recommends" if best.candidate == recommended else ""
     action = advised(f"{named}{by_whom} ({pick})", speeds, space)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 
+from spectune.analysis.diagnosis import STUDY
 from spectune.analysis.why import BreakEvenOfStudy, BreakEvenRow, LoadLimit
 from spectune.analysis.why.causes import lost_speed, next_actions
 from spectune.analysis.why.load_limit import load_limit
@@ -33,6 +35,7 @@ def break_even_of(
     engine_cycles: Mapping[tuple[int, str], float] | None = None,
     candidate_id: str | None = None,
     engine: str = "",
+    study: str = STUDY,
 ) -> BreakEvenOfStudy:
     """Work out a study's break-even object.
 
@@ -42,6 +45,7 @@ def break_even_of(
         targets: Wanted speeds of one request, tok/s; those of the space unless given.
         candidate_id: The candidate the answer is to be about; the one the verdict rests on unless given.
         engine_cycles: (trial, level) → cycle by the engine's own log in ms, as far as it was read.
+        study: Its name, for commands.
         engine: Title of the engine, which says whether there is a newer one to advise.
     """
     evidence = weigh(records, space)
@@ -68,10 +72,10 @@ def break_even_of(
     at = (chosen.candidate_id, chosen.level)
     one = next(x for x in found if (x.candidate.candidate_id, x.level) == at)
     server = as_server(one, concurrency, space, found, newest=newest_of(engine))
-    others = (shown_faster(chosen, found, space, evidence.recommended), better)
+    others = (shown_faster(chosen, found, space, evidence.recommended, study=study), better)
     causes = lost_speed(
         chosen, server, concurrency, others=[cause for cause in others if cause is not None],
-        foreseen=what_if is not None,
+        foreseen=what_if is not None, study=shlex.quote(study),
     )  # fmt: skip
     return BreakEvenOfStudy(
         candidate_id=chosen.candidate_id,

@@ -25,6 +25,7 @@ from spectune.search.guided.guide import Guide
 from spectune.search.guided.landscape import Landscape
 from spectune.search.guided.stopping import outlook
 from spectune.search.guided.teaching import SMALL_TREE, first_tree
+from spectune.search.guided.wording import compared
 
 EVEN = np.array([0.5, 0.5])
 
@@ -134,3 +135,19 @@ def test_draws_differ_and_are_good(known: tuple[Landscape, np.ndarray, list[int]
     assert len(set(numbers)) > 1
     assert np.mean(beliefs.score[numbers]) > np.mean(beliefs.score[untried])
     assert numbers[0] == drawn(beliefs, untried, tried, np.random.default_rng(0)).number
+
+
+def test_every_launch_says_what_it_is_for(known: tuple[Landscape, np.ndarray, list[int]]) -> None:
+    beliefs, untried, tried = known
+    at, rng = space(), np.random.default_rng(0)
+    front = at_the_front(beliefs, untried, tried, rng)
+    counts = f"{at.objectives[int(np.argmax(front.weights))].name} counting {front.weights.max():.0%}"
+    for found, aim in (
+        (promising(beliefs, untried, tried, EVEN), "the most to gain by the mean of the objectives: "),
+        (drawn(beliefs, untried, tried, rng), "to look beyond the best prediction, "),
+        (front, f"for the Pareto front, with {counts}: expected decode_speed@c1 "),
+        (unsettled(beliefs, untried, tried, EVEN, 0.01, 2.0), "to see whether the search is over, the likeliest left "),
+    ):
+        told = compared(at, beliefs, found)
+        assert told.startswith(aim)
+        assert told.endswith(f"% against the best so far, {found.sure:.0%} likely better")

@@ -10,7 +10,7 @@ import pytest
 from guided_world import TEXT, cycle_ms, engine, launch, search, space, survival
 
 from spectune.analysis.estimate import Estimate
-from spectune.cli.effects_table import LEAD, effect_lines
+from spectune.cli.effects_table import effect_lines
 from spectune.search.evidence.ranking import incumbent
 from spectune.search.guided.effects import Basis, Effect, effects
 from spectune.search.guided.evidence import evidence_of
@@ -169,7 +169,8 @@ def test_the_form_in_the_summary() -> None:
     rows = [effect.to_json() for effect in known(records, SPACE, best_of(records))]
     for row in rows:
         assert list(row) == [
-            "parameter", "value", "against", "together", "instead", "objective", "level", "effect", "basis", "says",
+            "parameter", "speculates", "value", "against", "together", "instead", "objective", "level", "effect",
+            "basis", "says",
         ]  # fmt: skip
         low, high = row["effect"][1:]
         assert low <= row["effect"][0] <= high
@@ -177,24 +178,43 @@ def test_the_form_in_the_summary() -> None:
 
 
 def test_the_terminal_shows_the_strongest_of_each_parameter() -> None:
-    def row(parameter: str, value: int, change: list[float], basis: Basis, says: str) -> Effect:
-        return Effect(parameter, value, 5, {}, "decode_speed", "c1", Estimate(*change), basis, says)
+    def row(
+        parameter: str,
+        value: int,
+        change: tuple[float, float, float],
+        basis: Basis,
+        says: str,
+        *,
+        speculates: bool = True,
+    ) -> Effect:
+        return Effect(
+            parameter, speculates, value, 5, {}, "decode_speed", "c1", Estimate(*change), basis, says
+        )  # fmt: skip
 
     rows = [
-        row("steps", 4, [-0.02, -0.03, -0.01], "launches", "-2.0% (-3.0% to -1.0%)"),
-        row("steps", 1, [-0.3, -0.4, -0.2], "prediction", "-30.0% (-40.0% to -20.0%), predicted"),
-        row("topk", 2, [0.0, -0.05, 0.05], "launches", "not decided (-5.0% to +5.0%)"),
-        row("sizes", 2, [0.001, -0.01, 0.012], "launches", "makes no difference (within ±1.2%)"),
-        row("page", 2, [0.001, -0.01, 0.002], "prediction", "makes no difference (within ±1.0%), predicted"),
-        row("proto", 1, [0.0, -0.25, 0.34], "nothing", "unknown: never varied"),
+        row("steps", 4, (-0.02, -0.03, -0.01), "launches", "-2.0% (-3.0% to -1.0%)"),
+        row("steps", 1, (-0.3, -0.4, -0.2), "prediction", "-30.0% (-40.0% to -20.0%), predicted"),
+        row("topk", 2, (0.0, -0.05, 0.05), "launches", "not decided (-5.0% to +5.0%)"),
+        row("sizes", 2, (0.001, -0.01, 0.012), "launches", "makes no difference (within ±1.2%)"),
+        row("page", 2, (0.001, -0.01, 0.002), "prediction", "makes no difference (within ±1.0%), predicted"),
+        row("proto", 1, (0.0, -0.25, 0.34), "nothing", "unknown: never varied"),
     ]
-    assert list(effect_lines(rows))[1:] == [
+    lead, *told = effect_lines(rows)
+    assert lead.startswith("what another value does to the best candidates with speculation, by the models")
+    assert told == [
         "  steps 1 instead of 5: decode_speed@c1 -30.0% (-40.0% to -20.0%), predicted",
         "  makes no difference: sizes (within ±1.2%), page (within ±1.0%, predicted)",
         "  not decided: topk",
         "  unknown, never varied: proto",
     ]
-    assert list(effect_lines(rows[2:3])) == [LEAD, "  not decided: topk"]
+    plain = row("graphs", 2, (-0.5, -0.6, -0.4), "launches", "-50.0% (-60.0% to -40.0%)", speculates=False)
+    ways = [line.split(",")[0] for line in effect_lines([*rows[2:3], plain])]
+    assert ways == [
+        "what another value does to the best candidates with speculation",
+        "  not decided: topk",
+        "what another value does to the best candidates without speculation",
+        "  graphs 2 instead of 5: decode_speed@c1 -50.0% (-60.0% to -40.0%)",
+    ]
     assert list(effect_lines([])) == []
 
 
