@@ -36,7 +36,7 @@ SECRET = "pa55{0}w%40rd"
         ("postgresql://user:half@pa55/word@host/spectune", "write one in a password as %40"),
         ("sqlite://", "cannot be shared; name a file"),
         ("sqlite:///:memory:", "cannot be shared; name a file"),
-        ("postgresql+asyncpg://host/spectune", r"the driver asyncpg is not installed; .*spectune\[postgres\]"),
+        ("postgresql+asyncpg://host/spectune", r"the driver asyncpg is not installed; .*psycopg\[binary\]"),
     ],
 )
 def test_a_wrong_url_is_one_sentence(text: str, words: str) -> None:

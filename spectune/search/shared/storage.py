@@ -162,7 +162,7 @@ def _driver(url: URL) -> str:
     found = next((driver for driver in wanted if driver in POSTGRESQL_DRIVERS and find_spec(driver)), None)
     if found is None:
         missing = f"the driver {named}" if named else "a driver for PostgreSQL"
-        raise SpectuneError(f"{missing} is not installed; `pip install 'psycopg[binary]>=3.2'` gives one")
+        raise SpectuneError(f"{missing} is not installed; `pip install 'psycopg[binary]>=3.2'` gives psycopg")
     return found
 
 
