@@ -64,7 +64,7 @@ def test_where_it_is_clear_that_speculation_pays_rivals_are_launched_and_one_wit
 def test_where_it_is_clear_that_it_cannot_pay_the_best_without_is_looked_for() -> None:
     speeds = {baseline(): 100.0, baseline("LL"): 101.0, chain(3): 70.0, chain(2): 69.0}
     records = [record(n, one, speed) for n, (one, speed) in enumerate(speeds.items())]
-    assert confirmed(records, 4, speeds.__getitem__) == [baseline("LL"), baseline(), chain(3), chain(3)]
+    assert confirmed(records, 4, speeds.__getitem__) == [baseline("LL"), chain(3), baseline(), chain(3)]
     found = weigh(records, speed_only())
     assert (found.verdict.overall.decision, found.recommended) == ("no_speculation", baseline())  # LL is not shown
 
@@ -176,7 +176,7 @@ def test_the_summary_has_what_the_search_had_seen_beside_what_was_confirmed() ->
     found = summarise(records, speed_only(), Stop("enough"), name="s", engine="e").to_json()
     assert abs(found["speedup"]["judged"][0] - 1.3) < 1e-9
     assert abs(found["speedup"]["seen_in_search"] - 1.4) < 1e-9
-    assert found["details"] == ["confirmed in 1 pair of launches; the search had seen 1.40 ×"]
+    assert "confirmed in 1 pair of launches; the search had seen 1.40 ×" in found["details"]
 
 
 def test_a_confirmation_goes_on_after_a_launch_was_interrupted() -> None:

@@ -107,7 +107,7 @@ def test_time_is_a_budget_too(budget: dict[str, float]) -> None:
         records.append(record(len(records), found.candidate, role=found.role, total_s=299.0))
         assert math.fsum(r.seconds.total for r in records) <= 3600
     assert len(records) == 12
-    assert [r.role is Role.CONFIRM for r in records] == [False] * 10 + [True] * 2
+    assert [r.role is Role.CONFIRM for r in records] == [False] * 8 + [True] * 4
     assert f"the budget of {'1 h' if 'hours' in budget else '8 GPU-hours (1 h on 8 GPUs)'}" in found.reason
 
 

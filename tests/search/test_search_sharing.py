@@ -131,9 +131,9 @@ MARKS = {Role.BASELINE: "b", Role.SEARCH: "s", Role.DRIFT: "d", Role.CONFIRM: "c
         ("steady", -1.0, 40, "bSSSsSSdSSSSSSdSSSSSSdSSSSSSdScCCccCCc"),
         ("steady", 15.0, 30, "bSSSsSSdSSSSSSdSSSSSSdcCCc"),
         ("drift", -1.0, 40, "bSSSsSSdSSSSSSdsSSSSSdsSSSSSddcCCccCCccC"),
-        ("drift", 15.0, 30, "bSSSsSSdSSSSSSdsSSSSSdccCCCc"),
+        ("drift", 15.0, 30, "bSSSsSSdSSSSSSdsSSSSSdcCcCCccC"),
         ("jump", -1.0, 40, "bSSSsSSdSSSSSSdSSSSSSddSSSSSSdcCCccCCccC"),
-        ("jump", 15.0, 30, "bSSSsSSdSSSSSSdSSSSSSdccCCCccC"),
+        ("jump", 15.0, 30, "bSSSsSSdSSSSSSdSSSSSSdcCcCCccC"),
     ],
 )
 def test_one_place_alone_makes_the_plan_it_always_made(machine: str, gain: float, trials: int, plan: str) -> None:

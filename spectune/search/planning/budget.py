@@ -104,11 +104,24 @@ def needed_from_now(records: Sequence[TrialRecord], space: SearchSpace, needed: 
         needed: Launches of the confirmation that are still to be made, at least one.
         running: Launches that are being made.
     """
-    free = 1.0 - CONFIRMATION_SHARE * needed / kept_for_confirmation(space)
-    used = len(records) + len(running)
-    return most_launches(space) - used <= needed or any(
-        time.spent >= free * time.limit for time in _times(records, space, running)
-    )
+    if most_launches(space) - len(records) - len(running) <= needed:
+        return True
+    share = needed / kept_for_confirmation(space)
+    return any(_last_part(time, share, records) for time in _times(records, space, running))
+
+
+def _last_part(time: _Time, share: float, records: Sequence[TrialRecord]) -> bool:
+    """Whether what remains of a limit of time is needed for a share of the confirmation.
+
+    That is a quarter of it, as of launches, and as many launches at least. One that would end beyond it is not begun.
+    """
+    if not records:
+        return False
+    pace = pace_s(records) / (len(_places(records)) if time.each else 1)
+    if time.limit < SMALLEST_CONFIRMED_BUDGET * pace:
+        return False
+    left = time.limit - time.spent
+    return left <= CONFIRMATION_SHARE * share * time.limit or left < (math.ceil(LEAST_CONFIRMATIONS * share) + 1) * pace
 
 
 @dataclass(frozen=True)

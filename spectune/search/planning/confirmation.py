@@ -1,9 +1,9 @@
 """The last part of a study: the best of both branches launched in turns until one is shown to be faster.
 
 The best of many noisy launches is partly lucky, so none of the launches that made a finalist one counts in its
-favour. In every round each contender is launched once, in reversed order every other round, so that a drift takes as
-much from one as from the other; several places share the work (`sharing`). After a jump of the machine they begin anew:
-where that left no launch without speculation to compare with, one comes first.
+favour. In every round each contender is launched once, the best of each branch first, in reversed order every other
+round, so that a drift takes as much from one as from the other; several places share the work (`sharing`). After a jump
+of the machine they begin anew: where that left no launch without speculation to compare with, one comes first.
 
 Two questions may be open: whether to speculate, and with which candidate of the branch. While the first is, the rounds
 are for it: where the search cannot tell which of two is the best of its branch, both are in the first round, and the
@@ -111,7 +111,7 @@ def confirmation(
     counted = tuple(sorted(record.trial for group in launches.values() for record in group[:most]))
     needs = 1
     if shared.alone(place):
-        turn = alive if rounds % 2 == 0 else alive[::-1]
+        turn = _turn(alive, rounds)
         following = None if settled else next(one for one in turn if len(launches[one]) <= rounds)
     elif rounds == 0 and len(contenders) > MOST_CONTENDERS:
         following = shared.first_round(contenders, place)
@@ -176,6 +176,13 @@ def _going_on(
 
     staying = [*stay(False), *stay(True)]
     return tuple(one for one in alive if one in staying)
+
+
+def _turn(alive: Sequence[Candidate], rounds: int) -> Sequence[Candidate]:
+    """Return them in the order of a round: a pair, then rivals, for which a budget may be too small."""
+    pair = [next(one for one in alive if one.speculative is branch) for branch in (False, True)]
+    others = [one for one in alive if one not in pair]
+    return [*pair, *others] if rounds % 2 == 0 else [*pair[::-1], *others[::-1]]
 
 
 def _are_pair(alive: Sequence[Candidate]) -> bool:
