@@ -13,7 +13,7 @@ speedup, so that accept length > break-even and speedup > 1 are the same stateme
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal
@@ -77,6 +77,7 @@ class Comparison:
         launches: Launches of the candidate and of the baseline.
         simplicity: Sort key, simpler first.
         long_enough: Whether both were measured long enough; otherwise there is no interval worth printing.
+        unproven: What such launches cannot show, whatever the interval.
     """
 
     candidate_id: str
@@ -90,6 +91,7 @@ class Comparison:
     launches: tuple[int, int]
     simplicity: tuple[int, ...]
     long_enough: bool = True
+    unproven: frozenset[Pays] = frozenset()
 
     @property
     def speedup(self) -> Estimate:
@@ -119,7 +121,7 @@ class Comparison:
     @property
     def verdict(self) -> Pays:
         """Whether it is shown to be faster than the baseline, to be slower, or neither: by the interval `judged`."""
-        return pays(self.judged)
+        return pays(self.judged, self.unproven)
 
     def interval(self, confidence: float) -> Estimate:
         """The speedup with an interval of this coverage, without ends where it was not measured long enough."""
@@ -128,11 +130,10 @@ class Comparison:
         return Estimate.of_log(self.log_ratio, critical_value(self.dof, confidence) * self.error)
 
 
-def pays(speedup: Estimate) -> Pays:
-    """Whether a speedup's interval lies above 1, below 1, or holds it."""
-    if speedup.lo > 1.0:
-        return "pays"
-    return "loses" if speedup.hi < 1.0 else "unclear"
+def pays(speedup: Estimate, unproven: Collection[Pays] = ()) -> Pays:
+    """Whether a speedup's interval lies above 1, below 1, or holds it; what cannot be shown is unclear as well."""
+    shown: Pays = "pays" if speedup.lo > 1.0 else "loses" if speedup.hi < 1.0 else "unclear"
+    return "unclear" if shown in unproven else shown
 
 
 def compare(
@@ -144,6 +145,7 @@ def compare(
     own: Known | None = None,
     best: Known | None = None,
     picked_from: int = 1,
+    unproven: Collection[Pays] = (),
 ) -> Comparison:
     """One candidate's launches against one baseline's.
 
@@ -155,6 +157,7 @@ def compare(
         own: What is known of the candidate, where some of these launches may have chosen it from others.
         best: What is known of the best baseline, where that may be another one.
         picked_from: Number of candidates of which this one may have been picked for these very launches.
+        unproven: What such launches cannot show.
     """
     first, mine, theirs = group[0], own or known(group, noise), best or known(baseline, noise)
     return Comparison(
@@ -169,6 +172,7 @@ def compare(
         launches=(len(group), len(baseline)),
         simplicity=first.simplicity,
         long_enough=all(long_enough(_within(launches) / len(launches)) for launches in (group, baseline)),
+        unproven=frozenset(unproven),
     )
 
 

@@ -35,11 +35,11 @@ def pairs_to_decide(question: Question, judged: Judgement) -> int | None:
         judged: What was found.
 
     Returns:
-        0 where it is decided, or where there is nothing to compare; None where not even `MOST_PAIRS` would do, or where
-        levels were not measured long enough: then more of the same is no help.
+        0 where it is decided, where there is nothing to compare, or where such launches cannot show it; None where not
+        even `MOST_PAIRS` would do, or where levels were not measured long enough: then more of the same is no help.
     """
     best = judged.best
-    if judged.decision != "undecided" or best is None:
+    if judged.decision != "undecided" or judged.unproven or best is None:
         return 0
     if not best.long_enough:
         return None

@@ -28,6 +28,7 @@ class Stratum:
         accept_length: Of these requests.
         break_even: Accept length at which the candidate is as fast as the best baseline there. The engine verifies all
             kinds in one batch, so the break-even of all requests is that of each.
+        unproven: What such launches cannot show, whatever the interval.
     """
 
     kind: Kind
@@ -36,6 +37,7 @@ class Stratum:
     requests: int
     accept_length: Estimate
     break_even: Estimate
+    unproven: frozenset[Pays] = frozenset()
 
     @property
     def speedup(self) -> Estimate:
@@ -45,7 +47,7 @@ class Stratum:
     @property
     def verdict(self) -> Pays:
         """By the interval of the speedup."""
-        return pays(self.speedup)
+        return pays(self.speedup, self.unproven)
 
     @property
     def words(self) -> str:

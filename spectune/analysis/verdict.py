@@ -11,7 +11,7 @@ intersection-union test, Berger 1982). Rules, in this order:
 - no_speculation: all are shown to be slower;
 - tie: all are shown to be less than the tie margin faster;
 - undecided: the interval of the best still holds both a loss and a gain that matters (`pairs` says how many more
-  launches would decide).
+  launches would decide), or such launches cannot show what it says, however many there are (`Question.unproven`).
 
 What is recommended is one of those that decide, in either branch: of the candidates that pay, or of the baselines where
 speculation is not shown to pay. Which one is said by `preference`, from all their launches; its speedup by those that
@@ -21,13 +21,13 @@ were made after it was picked alone, drawn together with those of the finalists 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from spectune.analysis.best_baseline import Branch, Known, Seen, believed
-from spectune.analysis.comparison import Comparison, LaunchSpeed, compare, known, mean_log
+from spectune.analysis.comparison import Comparison, LaunchSpeed, Pays, compare, known, mean_log, pays
 from spectune.analysis.launch_noise import LaunchNoise
 from spectune.analysis.preference import TIE_MARGIN, preferred
 from spectune.counts import count
@@ -52,6 +52,7 @@ class Question:
         counted: What the figure is made of, in words; empty where it is the decode speed of one request: it alone has a
             break-even in accept length.
         missing: Why a branch has no launches, where some were measured; empty where none was.
+        unproven: What such launches cannot show, with the reason: a gain over a baseline that was held back, say.
     """
 
     level: str
@@ -62,6 +63,7 @@ class Question:
     looks: int = 1
     counted: str = ""
     missing: str = ""
+    unproven: Mapping[Pays, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,7 @@ class Judgement:
         detectable_effect: Smallest relative gain these launches could have shown (0.05 = 5 %); infinite without any.
         comparisons: All candidates, the ones that decide first, fastest first.
         words: The decision and its reason.
+        unproven: Why it is undecided although the intervals are not; empty where they are, or it is decided.
     """
 
     level: str
@@ -84,6 +87,7 @@ class Judgement:
     detectable_effect: float
     comparisons: tuple[Comparison, ...]
     words: str
+    unproven: str = ""
 
     @property
     def best(self) -> Comparison | None:
@@ -120,18 +124,22 @@ def judge(question: Question) -> Judgement:
             own=finalists.get(group[0].candidate_id),
             best=without.largest if baseline[0].candidate_id in confirmed else None,
             picked_from=question.looks if group[0].candidate_id in confirmed else len(candidates),
+            unproven=question.unproven,
         )
         for group in candidates
     ]
     compared.sort(key=lambda one: (one.candidate_id not in deciding, -one.log_ratio))
     asked = compared[: len(deciding)]
     decision, top = _decision(asked), asked[0]
+    unproven = question.unproven.get(_SHOWN[decision], "")
+    if unproven:
+        decision = "undecided"
     if decision == "speculation":
         paying = {one.candidate_id: one for one in asked if _pays(one)}
         recommended = preferred(_branch(candidates, question), {name: simplicity[name] for name in paying}, noise.dof)
         top = paying[recommended]
-    words = _words(question, decision, top)
-    return Judgement(level, decision, recommended, top.detectable_effect, tuple(compared), words)
+    words = _words(question, decision, top, unproven)
+    return Judgement(level, decision, recommended, top.detectable_effect, tuple(compared), words, unproven)
 
 
 def _finalists(candidates: Sequence[list[LaunchSpeed]], question: Question) -> dict[str, Known]:
@@ -184,15 +192,16 @@ def _decision(asked: Sequence[Comparison]) -> Decision:
 
 
 def _pays(one: Comparison) -> bool:
-    return one.verdict == "pays" and one.speedup.hi >= 1.0 + TIE_MARGIN
+    return pays(one.judged) == "pays" and one.speedup.hi >= 1.0 + TIE_MARGIN
 
 
-def _words(question: Question, decision: Decision, best: Comparison) -> str:
+def _words(question: Question, decision: Decision, best: Comparison, unproven: str) -> str:
     shown = best.judged
     known = f"{shown.lo:.3f}–{shown.hi:.3f}" if best.long_enough else TOO_SHORT
     needed = f"accept length {best.accept_length:.2f}, break-even {best.break_even:.2f}"
     counts = f"what counts is {question.counted}" if question.counted else needed
     lead = _LEAD[decision] if best.long_enough or decision != "undecided" else _UNMEASURED
+    lead = f"undecided: {unproven}" if unproven else lead
     figures = f"{best.candidate_id} runs at {shown.est:.3f} × the best baseline ({known}), {counts}"
     return f"{question.level}: {lead}; {figures}; {_power(best)}"
 
@@ -212,4 +221,7 @@ _LEAD: dict[Decision, str] = {
     "tie": f"a tie: no candidate is {TIE_MARGIN:.0%} faster, so the simpler engine without speculation wins",
     "undecided": "undecided: do without speculation until more launches show that it pays",
 }
+_SHOWN: dict[Decision, Pays] = {
+    "speculation": "pays", "no_speculation": "loses", "tie": "loses", "undecided": "unclear",
+}  # fmt: skip
 _UNMEASURED = "undecided: do without speculation until levels measured for longer show that it pays"

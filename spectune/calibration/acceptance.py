@@ -14,9 +14,9 @@ from spectune.calibration.observed import Observed
 from spectune.engines.simulated.acceptance import MOST_LIKELY, accept_length, branching_of, survival
 from spectune.engines.simulated.profile_schema import AcceptanceTable, DrafterTrees
 from spectune.engines.simulated.setup import Setup
+from spectune.search.evidence.setting import Setting
 from spectune.search.guided.acceptance import AcceptanceModel, Accepted
 from spectune.search.guided.branching import USUAL, SeenTree, fitted
-from spectune.search.guided.setting import Setting
 
 SMALLEST, LARGEST = 0.02, 5.0  # factors of a prompt class
 NOT_DRAFTING = 0.5  # positions of a study in which nothing drafted

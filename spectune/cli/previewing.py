@@ -139,8 +139,9 @@ def look_ahead(asked: Asked) -> Preview:
 
 
 def _first(proposer: Proposer) -> Iterator[Candidate]:
-    yield proposer.baseline()
-    yield from islice(proposer.openings(), SHOWN_COMMANDS - 1)
+    baseline = proposer.baseline()
+    yield baseline
+    yield from islice(proposer.openings(baseline), SHOWN_COMMANDS - 1)
 
 
 def _print(seen: Preview) -> None:

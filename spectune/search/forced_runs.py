@@ -19,7 +19,7 @@ from spectune.engines.open import open_engine
 from spectune.engines.protocol import Mismatch, Occasion
 from spectune.engines.sglang.forced_acceptance import ALGORITHMS, LENGTH, OFF
 from spectune.errors import SpectuneError
-from spectune.search.guided.setting import Setting
+from spectune.search.evidence.setting import Setting
 from spectune.search.launch.canary import SAMPLED, Canaries
 from spectune.search.launch.canary import SEED as CANARY_SEED
 from spectune.search.launch.feed import PromptFeed

@@ -52,10 +52,11 @@ def test_a_clear_loss_recommends_the_baseline() -> None:
     assert [row["ttft_p95_ms"] for row in rows(found, "EAGLE3 strong 3,1,4") if "ttft_p95_ms" in row] == [100.0, 150.0]
     sentence = found["sentence"]
     assert sentence == (
-        "Do not speculate: by the geometric mean of decode speed at c1 and ttft p95 at c8 no candidate is as fast "
-        "as the best launch without; closest is EAGLE3 strong 3,1,4 with 0.63 × its speed."
+        "Do not speculate: by the geometric mean of decode speed at c1 and ttft p95 at c8 no candidate that was "
+        "launched is as fast as the best launch without; closest is EAGLE3 strong 3,1,4 with 0.63 × its speed."
     )
-    assert found["details"] == [
+    assert found["details"][0].startswith("never launched: org/weak; ")
+    assert found["details"][1:] == [
         "each alone: 0.60 × the decode speed at c1 and 1.50 × the ttft p95 at c8",
         "not confirmed: no launch was made after it was picked, and the best of many is partly luck",
     ]

@@ -16,7 +16,9 @@ LOUD = 0.10
 """Launches of one configuration that differ by more make any verdict of a few of them doubtful; 1 to 3 % is usual."""
 
 
-def doubts(evidence: Evidence, found: Sequence[Measured], space: SearchSpace, beside: str | None) -> Iterator[str]:
+def doubts(
+    evidence: Evidence, found: Sequence[Measured], space: SearchSpace, beside: str | None, missing: str | None
+) -> Iterator[str]:
     """Yield what speaks against the figures of a verdict, the gravest first.
 
     Args:
@@ -24,6 +26,7 @@ def doubts(evidence: Evidence, found: Sequence[Measured], space: SearchSpace, be
         found: Every candidate at every level.
         space: The search space.
         beside: Other work of the machine, where that may be why the answer is vague.
+        missing: What no launch was made of.
     """
     question = in_question(evidence, found, space)
     if question is not None:
@@ -31,6 +34,8 @@ def doubts(evidence: Evidence, found: Sequence[Measured], space: SearchSpace, be
         even = next(x.figures.break_even for x in found if (x.candidate.candidate_id, x.level) == at)
         if even is not None and (told := impossible(even.est)) is not None:
             yield f"at {question.level} {told}"
+    if missing is not None:
+        yield missing
     yield from _scatter(evidence, question, space)
     if beside is not None:
         yield beside

@@ -28,12 +28,16 @@ def sentence(evidence: Evidence, space: SearchSpace) -> str:
     name = space.drafting(who(overall.best.candidate_id, evidence))  # the rest stands in the details
     if overall.decision == "speculation":
         return f"Speculate: {name} gives {' and '.join(map(gain, own))} of the best launch without."
+    launched = " that was launched" if evidence.unlaunched else ""
     lead = {
-        "no_speculation": f"Do not speculate: by {measure(space)} no candidate is as fast as the best launch without",
-        "tie": f"Do not speculate: by {measure(space)} no candidate is faster by more than it is worth",
+        "no_speculation": f"Do not speculate: by {measure(space)} no candidate{launched} is as fast as the best launch "
+        "without",
+        "tie": f"Do not speculate: by {measure(space)} no candidate{launched} is faster by more than it is worth",
         "undecided": f"Undecided: by {measure(space)} the launches made cannot tell the best candidates from the "
         "baseline",
     }[overall.decision]
+    if overall.unproven:
+        lead = f"Undecided: {overall.unproven}"
     ratio = (
         f"{overall.best.speedup.est:.2f} × its speed"
         if len(space.objectives) > 1

@@ -31,7 +31,7 @@ from spectune.search.answer.summary_fields import (
 from spectune.search.evidence.figures import Measured, measured
 from spectune.search.evidence.outcome import Evidence, weigh
 from spectune.search.planning.plan import Stop
-from spectune.search.planning.undecided import command_of, remedy, unmeasured
+from spectune.search.planning.undecided import command_of, never_launched, remedy, unmeasured
 from spectune.search.proposing.exclusions import learned
 from spectune.search.proposing.warm_start import WarmStart
 from spectune.search.storage.records import Seconds, Status, TrialRecord
@@ -77,7 +77,7 @@ def summarise(
         verdict=evidence.verdict.overall.decision,
         sentence=sentence(evidence, space),
         details=[
-            *doubts(evidence, found, space, beside),
+            *doubts(evidence, found, space, beside, never_launched(records, evidence, space, command)),
             *details(records, evidence, space, name),
             *by_load(evidence, space, study=name, version=version_of(engine)),
             *([] if helps is None or stop is None else [helps]),

@@ -100,8 +100,8 @@ class Measured:
 
         A kind that is the only one of its sort is all requests, of which the figures tell more.
         """
-        even = self.figures.break_even
-        if even is None:
+        even, compared = self.figures.break_even, self.comparison
+        if even is None or compared is None:
             return []
         classes, contexts = self.of_classes(), _means(level.accept_length_by_context for level in self.levels)
         of_class, of_context = Counter[str](), Counter[str]()
@@ -109,9 +109,12 @@ class Measured:
             of_class.update(level.requests_by_class)
             of_context.update(level.requests_by_context)
         found = [
-            *(Stratum("class", name, self.level, of_class[name], length, even) for name, length in classes.items()),
             *(
-                Stratum("context", name, self.level, of_context[name], contexts[name], even)
+                Stratum("class", name, self.level, of_class[name], length, even, compared.unproven)
+                for name, length in classes.items()
+            ),
+            *(
+                Stratum("context", name, self.level, of_context[name], contexts[name], even, compared.unproven)
                 for name in sorted(contexts, key=lambda name: int(name.partition("-")[0]))
             ),
         ]

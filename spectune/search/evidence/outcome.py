@@ -15,6 +15,7 @@ from spectune.search.evidence.noise import noise_of
 from spectune.search.evidence.speeds import Speed, by_candidate, counted, of_level, of_objective, speeds, together
 from spectune.search.evidence.timeline import Timeline, timeline
 from spectune.search.evidence.unkept import unkept
+from spectune.search.evidence.untried import Uncovered, uncovered, unlaunched, unproven
 from spectune.search.storage.records import TrialRecord
 from spectune.search.storage.steps import Role
 from spectune.search.storage.values import directions, keeps_bounds, measured_values, score
@@ -55,6 +56,8 @@ class Evidence:
         ties: The others that these launches cannot tell from it, each compared with it, relaunched ones first, then the
             fastest: of its branch, and of both where the verdict is open.
         pareto: One launch for each candidate that keeps the constraints and that nothing beats in every objective.
+        uncovered: What was measured outside CUDA graphs alone: what it is beaten by may be the graphs.
+        unlaunched: Drafters that no launch was made of.
     """
 
     line: Timeline
@@ -66,6 +69,8 @@ class Evidence:
     unkept: str | None
     ties: tuple[Comparison, ...]
     pareto: Sequence[TrialRecord]
+    uncovered: Sequence[Uncovered]
+    unlaunched: tuple[str, ...]
 
     @property
     def no_answer(self) -> str | None:
@@ -80,8 +85,12 @@ class Evidence:
 
     @property
     def chance(self) -> float | None:
-        """Chance that speculation pays, by the very figures of the verdict; None before both sides were relaunched."""
-        best = self.verdict.overall.best
+        """Chance that speculation pays, by the very figures of the verdict; None before both sides were relaunched.
+
+        None, too, where such launches cannot show it.
+        """
+        overall = self.verdict.overall
+        best = None if overall.unproven else overall.best
         if best is None or not {best.candidate_id, best.baseline_id} <= self.question.confirmed:
             return None
         return best.chance
@@ -94,31 +103,35 @@ def weigh(records: Sequence[TrialRecord], space: SearchSpace) -> Evidence:
     earlier = [r for r in line.launches if r.role is not Role.CONFIRM]
     groups = by_candidate(usable)
     kept = [record for record in usable if keeps_bounds(groups[record.candidate], space)]
-    missing = unkept(usable, space)
+    missing, outside = unkept(usable, space), uncovered(records, space)
     confirmed = frozenset(r.candidate.candidate_id for r in usable if r.role is Role.CONFIRM)
     looks = max((r.look for r in usable if r.role is Role.CONFIRM), default=1)
 
     def asked(
-        name: str, among: Sequence[TrialRecord], speed: Speed, level: str, noise: LaunchNoise, counts: str = ""
-    ) -> Question:
-        before = speeds(earlier, speed, level, space, line.doubts)
-        found = speeds(among, speed, level, space, line.doubts)
-        return Question(name, found, noise, confirmed, before, looks, counts, missing or "")
+        name: str, among: Sequence[TrialRecord], speed: Speed, levels: Sequence[str], noise: LaunchNoise,
+        counts: str = "",
+    ) -> Question:  # fmt: skip
+        before = speeds(earlier, speed, levels[0], space, line.doubts)
+        found = speeds(among, speed, levels[0], space, line.doubts)
+        cannot = unproven(outside, levels)
+        return Question(name, found, noise, confirmed, before, looks, counts, missing or "", cannot)
 
     name = space.objectives[0].name if len(space.objectives) == 1 else TOGETHER
-    question = asked(name, kept, together(space), space.objectives[0].level, line.noise, counted(space.objectives))
+    goals = [objective.level for objective in space.objectives]
+    question = asked(name, kept, together(space), goals, line.noise, counted(space.objectives))
     overall = judge(question)
     parts = []
     for objective in space.objectives:
         speed = of_objective(objective)
         noise, counts = noise_of(line.launches, speed), counted([objective])
-        parts.append(judge(asked(objective.name, kept, speed, objective.level, noise, counts)))
+        parts.append(judge(asked(objective.name, kept, speed, [objective.level], noise, counts)))
     by_level = [
-        judge(asked(level, usable, of_level(level), level, noise_of(line.launches, of_level(level))))
+        judge(asked(level, usable, of_level(level), [level], noise_of(line.launches, of_level(level))))
         for level in space.workload.level_names
     ]
     recommended = None if line.lacks_baseline else _recommended(kept, overall, space)
-    open_ = overall.comparisons if overall.decision in ("tie", "undecided") else ()
+    told_apart = overall.decision in ("speculation", "no_speculation") or overall.unproven
+    open_ = () if told_apart else overall.comparisons
     apart = replace(question, noise=noise_of(line.launches, together(space), searched=True))
     return Evidence(
         line=line,
@@ -130,6 +143,8 @@ def weigh(records: Sequence[TrialRecord], space: SearchSpace) -> Evidence:
         unkept=missing,
         ties=() if recommended is None else ties(apart, recommended.candidate_id, judged=open_),
         pareto=_pareto(kept, space),
+        uncovered=outside,
+        unlaunched=unlaunched(records, space),
     )
 
 

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from spectune.engines.draft_trees import Branching, chain_lengths, tree_lengths
+from spectune.search.evidence.setting import Setting
 from spectune.search.guided.branching import USUAL, SeenTree, fitted, table_size
 from spectune.search.guided.drafts import Alike, Drafts
 from spectune.search.guided.mixture import ClassSurvival, blended, cycles
-from spectune.search.guided.setting import Setting
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from spectune.engines.protocol import Engine
+from spectune.search.evidence.setting import RELEVANT, Setting
 from spectune.search.guided.choices import Choices
 from spectune.search.guided.encoding import Axis, Codes, encode
 from spectune.search.guided.physics import Works
-from spectune.search.guided.setting import RELEVANT, Setting
 from spectune.search.guided.table import Block, CandidateTable
 from spectune.space import Candidate, SearchSpace
 

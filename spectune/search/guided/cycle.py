@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import nnls
 
-from spectune.search.guided.setting import Setting
+from spectune.search.evidence.setting import Setting
 
 Floats = npt.NDArray[np.float64]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from spectune.search.guided.setting import Setting
+from spectune.search.evidence.setting import Setting
 
 Integers = npt.NDArray[np.int64]
 

@@ -24,6 +24,7 @@ import numpy.typing as npt
 from spectune.analysis.estimate import Estimate
 from spectune.engines.protocol import Engine
 from spectune.search.evidence.noise import scatter_of
+from spectune.search.evidence.setting import RELEVANT, Setting
 from spectune.search.evidence.speeds import of_objective
 from spectune.search.guided.drafts import Drafts
 from spectune.search.guided.encoding import Axis, encode
@@ -33,7 +34,6 @@ from spectune.search.guided.landscape import UNEXPLAINED
 from spectune.search.guided.neighbours import Changes, Question, questions
 from spectune.search.guided.physics import Physics, Target, Works, targets_of
 from spectune.search.guided.residual import Residual
-from spectune.search.guided.setting import RELEVANT, Setting
 from spectune.search.storage.records import TrialRecord
 from spectune.space import Candidate, Objective, SearchSpace, Value, text_of
 

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from spectune.analysis.measurement import LevelMeasurement
+from spectune.search.evidence.setting import RELEVANT
 from spectune.search.guided.mixture import ClassSurvival
-from spectune.search.guided.setting import RELEVANT
 from spectune.search.storage.records import Status, TrialRecord
 from spectune.search.storage.values import figure, measured_values
 from spectune.serving import FailureClass

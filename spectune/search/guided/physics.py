@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from spectune.search.evidence.setting import Setting
 from spectune.search.guided.acceptance import AcceptanceModel, Accepted, even_survival
 from spectune.search.guided.cycle import ERROR, PRIORS, CycleModel, terms
 from spectune.search.guided.drafts import Drafts
 from spectune.search.guided.evidence import Evidence
-from spectune.search.guided.setting import Setting
 from spectune.space import SearchSpace
 
 Floats = npt.NDArray[np.float64]

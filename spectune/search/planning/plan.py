@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from spectune.counts import count
 from spectune.search.evidence.unkept import unkept
+from spectune.search.evidence.untried import uncovered
 from spectune.search.planning import baselines
 from spectune.search.planning.budget import used_up
 from spectune.search.planning.finalists import next_finalist, next_twin, search_over, where_it_stands
@@ -88,6 +89,7 @@ def next_step(
         or _baseline(now)
         or _hopeless(now)
         or _check(now)
+        or _covered(now)
         or _search(now)
         or _others_search(now)
         or next_twin(now)
@@ -153,6 +155,17 @@ def _check(now: Situation) -> Step | None:
         return None
     why = None if known is None else baselines.check(now.here, known, now.line.at(now.place))
     return None if known is None or why is None else now.step(Role.DRIFT, known, why)
+
+
+def _covered(now: Situation) -> Step | None:
+    """Return what was measured outside CUDA graphs alone, in graphs: before that no comparison shows anything."""
+    for one in uncovered(now.records, now.space, now.running):
+        candidate = now.proposer.legal(dict(one.missing.values))
+        if candidate is None or candidate in {launch.candidate for launch in now.launches}:
+            continue
+        if excluded(candidate, learned(now.records)) is None:
+            return now.step(Role.SEARCH, candidate, one.words)
+    return None
 
 
 def _search(now: Situation) -> Step | None:

@@ -25,6 +25,7 @@ from spectune.search.evidence.outcome import Evidence, weigh
 from spectune.search.planning.budget import (
     HOUR_S,
     LEAST_CONFIRMATIONS,
+    SMALLEST_CONFIRMED_BUDGET,
     kept_for_confirmation,
     kept_of,
     most_launches,
@@ -82,9 +83,9 @@ class Remedy:
     """What would decide.
 
     Attributes:
-        pairs: More pairs of launches; None where it takes too many.
-        trials: The launches of the whole study with them; None likewise.
-        hours: What they take at the pace of the study; None likewise.
+        pairs: More pairs of launches; None where it takes too many, or where what is missing was never launched.
+        trials: The launches of the whole study with what is missing; None where it takes too many.
+        hours: What that takes at the pace of the study; None likewise.
         words: All that in a sentence.
     """
 
@@ -107,6 +108,8 @@ def remedy(records: Sequence[TrialRecord], evidence: Evidence, space: SearchSpac
         space: Their search space.
         command: What makes the study go on, see `command_of`.
     """
+    if evidence.verdict.overall.unproven:
+        return _uncovered(records, evidence, space, command)
     missing, best = missing_pairs(evidence), evidence.verdict.overall.best
     if missing == 0 or best is None:
         return None
@@ -124,6 +127,33 @@ def remedy(records: Sequence[TrialRecord], evidence: Evidence, space: SearchSpac
     way = _larger(records, space, trials, command)
     told = f"{seen}; {first}{more} would decide it with a chance of {LIKELY:.0%}: {way}"
     return Remedy(missing, trials, hours, told)
+
+
+def _uncovered(records: Sequence[TrialRecord], evidence: Evidence, space: SearchSpace, command: str) -> Remedy:
+    """Return what decides where a side was measured outside CUDA graphs alone: it in graphs, then the finalists."""
+    missing = " and ".join(space.label(one.missing) for one in evidence.uncovered)
+    more = len(evidence.uncovered) + LEAST_CONFIRMATIONS
+    trials, hours = len(records) + more, more * pace_s(records) / HOUR_S
+    way = _larger(records, space, trials, command)
+    told = f"more launches of the same do not decide it; what was never launched comes next, {missing}: {way}"
+    return Remedy(None, trials, hours, told)
+
+
+def never_launched(records: Sequence[TrialRecord], evidence: Evidence, space: SearchSpace, command: str) -> str | None:
+    """Return which drafters no launch was made of, and what makes one; None where each was, or nothing was compared.
+
+    Args:
+        records: All launches of the study.
+        evidence: What they say.
+        space: Their search space.
+        command: What makes the study go on, see `command_of`.
+    """
+    if not evidence.unlaunched or evidence.verdict.overall.best is None:
+        return None
+    more = len(evidence.unlaunched)
+    way = _larger(records, space, max(len(records) + more, SMALLEST_CONFIRMED_BUDGET), command)
+    them = "them" if more > 1 else "it"
+    return f"never launched: {' and '.join(evidence.unlaunched)}; a larger budget launches {them}: {way}"
 
 
 def unmeasured(records: Sequence[TrialRecord], evidence: Evidence, space: SearchSpace, command: str) -> str | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from spectune.search.guided.setting import GRAPH_LIMIT, GRAPH_SIZES, MEMORY_FRACTION, Setting
+from spectune.search.evidence.setting import GRAPH_LIMIT, GRAPH_SIZES, MEMORY_FRACTION, Setting
 from spectune.search.storage.records import TrialRecord
 from spectune.serving import FailureClass
 from spectune.space import ALGORITHM, DRAFTER, EAGLE_TOPK, NUM_DRAFT_TOKENS, NUM_STEPS, Candidate, Value

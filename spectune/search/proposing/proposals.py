@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +13,7 @@ from spectune.engines.parts import Illegal
 from spectune.engines.protocol import Engine
 from spectune.errors import SpectuneError
 from spectune.sampler_names import check_sampler
+from spectune.search.evidence.graph_cover import best_covered
 from spectune.search.evidence.noise import scatter_of
 from spectune.search.evidence.speeds import together
 from spectune.search.guided.enumeration import legal_baselines, legal_candidates
@@ -79,6 +80,8 @@ class Proposer:
 
     def baseline(self) -> Candidate:
         """Return the no-speculation candidate with the first values of the file that are legal together.
+
+        But for CUDA graphs: the first that cover most levels, since a baseline outside them makes any speculation pay.
 
         Raises:
             SpectuneError: When every candidate without speculation is illegal or forbidden.
@@ -181,6 +184,10 @@ class Proposer:
             self._latest = known, [*same, *found[len(same) :]]
         return self._latest[1]
 
+    def _covered(self, assignment: Mapping[str, Any]) -> Candidate | None:
+        """Return the legal candidate of an assignment with the graph settings that cover most levels."""
+        return next(filter(None, map(self.legal, best_covered(assignment, self._space))), None)
+
     def _listed(self, candidate: Candidate) -> bool:
         """Whether the file lists its N, which may have been moved; that of a chain is S + 1 whatever is listed."""
         tokens = candidate.num_draft_tokens
@@ -233,7 +240,8 @@ class Proposer:
 
     @cached_property
     def _baseline(self) -> Candidate | None:
-        return next(legal_baselines(self._space, self._engine), None)  # listing all takes long in a large space
+        first = next(legal_baselines(self._space, self._engine), None)  # listing all takes long in a large space
+        return None if first is None else self._covered(first.values)
 
     @cached_property
     def _baselines(self) -> Sequence[Candidate]:

@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from spectune.analysis.estimate import Estimate
 from spectune.bench.precision import t_quantile
+from spectune.search.evidence.setting import Setting
 from spectune.search.guided.cycle import ERROR, PRIORS, CycleModel, terms
 from spectune.search.guided.evidence import Evidence, evidence_of
 from spectune.search.guided.physics import Physics
-from spectune.search.guided.setting import Setting
 from spectune.search.storage.records import TrialRecord
 from spectune.space import NUM_STEPS, Candidate, SearchSpace
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 
+from spectune.analysis.comparison import pays
 from spectune.analysis.diagnosis import STUDY
 from spectune.analysis.why import BreakEvenOfStudy, BreakEvenRow, LoadLimit
 from spectune.analysis.why.causes import lost_speed, next_actions
@@ -108,11 +109,15 @@ def _missing(records: Sequence[TrialRecord], evidence: Evidence) -> str:
 
 
 def _limits(whole: Sequence[BreakEvenRow], space: SearchSpace) -> tuple[LoadLimit, ...]:
-    """Return the load limit of each candidate that was measured at two closed-loop levels or more."""
+    """Return the load limit of each candidate that was measured at two closed-loop levels or more.
+
+    What the launches at a level cannot show says nothing of where it begins or stops to pay.
+    """
+    shown = [row for row in whole if row.verdict == pays(row.speedup)]
     labels = {row.candidate_id: row.label for row in whole}
     found = []
     for candidate_id, label in labels.items():
-        loads = [(row, concurrency_of(space, row.level)) for row in whole if row.candidate_id == candidate_id]
+        loads = [(row, concurrency_of(space, row.level)) for row in shown if row.candidate_id == candidate_id]
         points = [(row.level, load, row.speedup) for row, load in loads if load is not None]
         found.append(load_limit(candidate_id, label, points))
     return tuple(limit for limit in found if limit is not None)

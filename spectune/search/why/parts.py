@@ -6,7 +6,7 @@ import math
 
 from spectune.analysis.estimate import Estimate
 from spectune.analysis.why import CycleParts
-from spectune.search.guided.setting import Setting
+from spectune.search.evidence.setting import Setting
 from spectune.search.why.model import DRAFT, HOST, StudyModel
 from spectune.space import Candidate
 

@@ -17,7 +17,7 @@ from spectune.analysis.why import BreakEvenRow, CycleParts
 from spectune.analysis.why.arithmetic import discrepancies, needed, verify_alone
 from spectune.search.evidence.figures import Measured, break_even_of
 from spectune.search.evidence.outcome import Evidence
-from spectune.search.guided.setting import Setting
+from spectune.search.evidence.setting import Setting
 from spectune.search.storage.steps import Role
 from spectune.search.why.model import StudyModel
 from spectune.search.why.parts import cycle_parts

@@ -8,7 +8,7 @@ from typing import Any
 
 from spectune.analysis.diagnosis import BACKENDS, Load, Running
 from spectune.search.evidence.figures import Measured
-from spectune.search.guided.setting import GRAPHS_OFF, MOST_RUNNING
+from spectune.search.evidence.setting import GRAPHS_OFF, MOST_RUNNING
 from spectune.space import SearchSpace
 
 

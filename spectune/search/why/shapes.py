@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from spectune.analysis.diagnosis.running import STEPWISE
 from spectune.engines.draft_trees import Branching, chain_lengths, tree_lengths
+from spectune.search.evidence.setting import Setting
 from spectune.search.guided.acceptance import AcceptanceModel
-from spectune.search.guided.setting import Setting
 from spectune.space import EAGLE_TOPK, NUM_DRAFT_TOKENS, NUM_STEPS, Candidate, SearchSpace
 
 Floats = npt.NDArray[np.float64]

@@ -14,8 +14,8 @@ from spectune.analysis.diagnosis import Cause
 from spectune.analysis.estimate import ratio
 from spectune.analysis.why import AtAcceptLength, AtCycle, AtLoad, BreakEvenRow, WhatIf
 from spectune.search.evidence.figures import Measured
+from spectune.search.evidence.setting import Setting
 from spectune.search.guided.cycle import terms
-from spectune.search.guided.setting import Setting
 from spectune.search.why.instead import advised, at_every_level
 from spectune.search.why.model import StudyModel
 from spectune.search.why.rows import concurrency_of

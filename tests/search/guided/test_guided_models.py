@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spectune.engines.draft_trees import chain_lengths
+from spectune.search.evidence.setting import Setting
 from spectune.search.guided.acceptance import AcceptanceModel, Accepted, even_survival
 from spectune.search.guided.acquisition import area_gains, expected_improvement, sureness
 from spectune.search.guided.beliefs import Beliefs
@@ -26,7 +27,6 @@ from spectune.search.guided.guide import Guide
 from spectune.search.guided.kernel import Components, Spreads
 from spectune.search.guided.mixture import ClassSurvival, cycles
 from spectune.search.guided.residual import FITTED, Residual
-from spectune.search.guided.setting import Setting
 from spectune.search.guided.table import CandidateTable
 from spectune.search.proposing.proposals import Proposer
 from spectune.space import Parameter

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from spectune.engines.draft_trees import Branching, tree_lengths
+from spectune.search.evidence.setting import Setting
 from spectune.search.guided.acceptance import AcceptanceModel, Accepted, even_survival
 from spectune.search.guided.branching import USUAL, Misfit, SeenTree, fitted
 from spectune.search.guided.drafts import Drafts
-from spectune.search.guided.setting import Setting
 
 # Accept lengths of 3/1/4, 5/1/6, 7/1/8, 5/3/6 and 7/4/8 (SpecBundle, sgl-project/SpecForge docs/spec_bundle, batch 8).
 MEASURED = {
