@@ -15,7 +15,6 @@ from benchmarks.worlds.front import hypervolume
 from benchmarks.worlds.world import World
 from spectune.search.evidence.outcome import weigh
 from spectune.search.evidence.ranking import incumbent
-from spectune.search.guided.enumeration import legal_baselines
 from spectune.search.guided.stopping import MARGIN, Outlook
 from spectune.search.planning.plan import next_step
 from spectune.search.proposing.proposals import Proposer
@@ -93,8 +92,7 @@ def search(world: World, sampler: str, seed: int, budget: int, *, whole_plan: bo
     space = world.space.with_budget(Budget(trials=2 * budget))  # so that no launch is kept for the confirmation
     proposer = Unstopped(space, world.engine, sampler=sampler, seed=seed)
     baseline = proposer.baseline()
-    default = next(legal_baselines(space, world.engine))
-    floor = np.array(world.logs[default.items]) + math.log(FLOOR)
+    floor = np.array(world.logs[baseline.items]) + math.log(FLOOR)
     whole = hypervolume([np.array(logs) - floor for logs in world.logs.values() if logs is not None])
     found = Search(world.machine.name, sampler, seed, world.machine.failure_regions)
     step: Step | None = Step(0, Role.BASELINE, baseline, "the baseline")

@@ -50,7 +50,8 @@ def parameter_effects(
     """Regress what the terms miss on the values of all other parameters at once.
 
     Ordinary least squares on ln(measured / expected), with a standard error from the candidates' own means, since
-    levels of one launch share its noise.
+    levels of one launch share its noise. Values that were always launched together have no factor of their own: the
+    solution of the least norm gives every other one the same factor as any solution does.
 
     Args:
         points: Levels of launches.
@@ -65,16 +66,17 @@ def parameter_effects(
     target = np.array([float(np.mean(missed[name])) for name in ids])
     held = held_values([candidates[key] for key in ids], space)
     matrix = np.column_stack([np.ones(len(ids)), *held.values()])
-    spare = len(ids) - matrix.shape[1]
-    if not held or spare < 1 or np.linalg.matrix_rank(matrix) < matrix.shape[1]:
+    rank = int(np.linalg.matrix_rank(matrix))
+    if not held or len(ids) <= rank:
         return []
     solved, *_ = np.linalg.lstsq(matrix, target, rcond=None)
-    variance = float(np.sum((target - matrix @ solved) ** 2)) / spare
-    errors = np.sqrt(np.diag(variance * np.linalg.inv(matrix.T @ matrix)))
+    variance = float(np.sum((target - matrix @ solved) ** 2)) / (len(ids) - rank)
+    errors = np.sqrt(np.diag(variance * np.linalg.pinv(matrix.T @ matrix)))
     return [
-        ParameterEffect(name, value, math.exp(effect))
-        for (name, value), effect, error in zip(held, solved[1:], errors[1:], strict=True)
-        if abs(effect) > max(LEAST, SURE * error)
+        ParameterEffect(name, value, math.exp(solved[column]))
+        for column, (name, value) in enumerate(held, start=1)
+        if np.linalg.matrix_rank(np.delete(matrix, column, axis=1)) < rank
+        and abs(solved[column]) > max(LEAST, SURE * errors[column])
     ]
 
 

@@ -88,16 +88,16 @@ def test_a_launch_that_dies_under_load_is_never_recommended(tmp_path: Path) -> N
 
 
 def test_a_value_of_nccl_under_which_launches_hang(tmp_path: Path) -> None:
-    """sglang#1270: tensor parallelism hangs now and then; which values do is counted, and learned from two."""
+    """sglang#1270: tensor parallelism hangs now and then; which values do is counted, and learned from three."""
     fault = {"when": {"env.NCCL_ALGO": "Tree"}, "at": "bench", "kind": "hang"}
     file = write(tmp_path, profile={"faults": [fault]})
     tree = Candidate.of({**sized(2, (1, 2, 4)).values, "env.NCCL_ALGO": "Tree"})
     first = launch(file, tree)
     assert failed(first)[0] == "hang"
-    second = replace(launch(file, tree, number=1), trial=1)
-    assert learned([first]) == []
-    (found,) = learned([first, second])
-    assert found.words == "NCCL_ALGO=Tree failed in 2 of 2 launches"
+    others = [replace(launch(file, tree, number=n), trial=n) for n in (1, 2)]
+    assert learned([first, others[0]]) == []
+    (found,) = learned([first, *others])
+    assert found.words == "NCCL_ALGO=Tree failed in 3 of 3 launches"
 
 
 def test_what_helps_one_parallelism_is_judged_against_the_best_of_all() -> None:

@@ -207,7 +207,7 @@ def test_constraints_are_judged_on_the_mean_of_a_candidates_launches() -> None:
 
 
 def test_what_failures_ruled_out_stands_in_the_summary() -> None:
-    failed = [record(n, chain(n, proto="LL"), failure=FailureClass.NCCL) for n in (1, 2)]
+    failed = [record(n, chain(n, proto="LL"), failure=FailureClass.NCCL) for n in (1, 2, 3)]
     found = summary([record(0, baseline()), *failed])
-    assert found["exclusions"] == [{"words": "NCCL_PROTO=LL failed in 2 of 2 launches", "trials": [1, 2]}]
+    assert found["exclusions"] == [{"words": "NCCL_PROTO=LL failed in 3 of 3 launches", "trials": [1, 2, 3]}]
     assert summary([record(0, baseline())])["exclusions"] == []

@@ -48,7 +48,7 @@ def test_every_field_of_the_example_is_explained_once() -> None:
 
 def test_nothing_is_explained_that_is_not_there() -> None:
     """What the example has nothing of is in an open study with failures, or belongs to what neither has."""
-    failed = [record(n, chain(n, proto="LL"), failure=FailureClass.NCCL) for n in (2, 3)]
+    failed = [record(n, chain(n, proto="LL"), failure=FailureClass.NCCL) for n in (2, 3, 4)]
     launches = [record(0, baseline()), record(1, chain(3), 100.5, accept=2.0), *failed]
     open_ = summarise(launches, space(), Stop("enough"), name="s", engine="SGLang 0.5.23").to_json()
     assert open_["to_decide"] is not None

@@ -132,13 +132,14 @@ def test_what_was_tried_in_graphs_or_cannot_be_is_no_doubt() -> None:
     assert uncovered([base, pays, own], at), "a port in use says nothing of graphs"
 
 
-def test_a_study_begins_in_graphs_that_cover_every_level() -> None:
-    at = space(GRAPHS)
+def test_drafters_begin_in_graphs_that_cover_every_level_and_doing_without_is_next_in_them() -> None:
+    at = space(GRAPHS, trials=20)
     offers = proposer(at)
-    assert offers.baseline() == plain(LARGE)
+    assert offers.baseline() == plain(SMALL), "what the file begins with"
     assert list(offers.openings(offers.baseline())) == [drafting(LARGE), drafting(LARGE, "org/weak")]
-    refused = space(GRAPHS.replace("forbid:\n", "forbid:\n  - {cuda-graph-bs-decode: [[1, 2, 4, 8]]}\n"))
-    assert proposer(refused).baseline() == plain(SMALL)
+    step = next_step([record(0, plain(SMALL))], [], at, offers)
+    assert isinstance(step, Step)
+    assert step.candidate == plain(LARGE)
 
 
 def test_a_drafter_that_was_never_launched_is_named() -> None:

@@ -146,18 +146,15 @@ def shortlist(beliefs: Landscape, untried: Booleans, goals: Floats, best: int) -
     return numbers[np.argpartition(-worth, SHORTLIST)[:SHORTLIST]]
 
 
-def at_the_front(
-    beliefs: Landscape, untried: Booleans, tried: Sequence[int], default: int, rng: np.random.Generator
-) -> Promise:
+def at_the_front(beliefs: Landscape, untried: Booleans, tried: Sequence[int], rng: np.random.Generator) -> Promise:
     """Return the untried candidate that adds most to the front of two objectives; of more, the best of any mixture.
 
-    The front counts from `WORSE` below what the space has without a choice: what is slower is of no use to anyone.
+    The front counts from `WORSE` below the first candidate tried, the baseline: what is slower is of no use to anyone.
 
     Args:
         beliefs: Of all candidates.
         untried: Which may be chosen.
         tried: Numbers of what was measured, in order.
-        default: Number of the baseline with the first values of the file, whether or not it was tried.
         rng: For mixtures of more than two objectives.
     """
     likely = untried & (beliefs.feasible > LIKELY)
@@ -169,7 +166,7 @@ def at_the_front(
     leading = min(LEADING, len(numbers)) - 1
     pooled = np.unique([np.argpartition(-(mixture @ means), leading)[: leading + 1] for mixture in mixtures])
     points = means[:, pooled].T
-    corner = beliefs.means[:2, default] - WORSE
+    corner = front[0] - WORSE
     gains = area_gains(points, front, corner) * beliefs.feasible[numbers[pooled]]
     at = int(np.argmax(gains))
     covered = sum(float(area_gains(front[[n]], front[:n], corner)[0]) for n in range(len(front)))

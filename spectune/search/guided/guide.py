@@ -17,7 +17,6 @@ from spectune.search.guided.believing import believing
 from spectune.search.guided.bounds import out_of_reach
 from spectune.search.guided.chart import Chart
 from spectune.search.guided.choosing import Promise, at_the_front, contenders, drawn, promising, unsettled
-from spectune.search.guided.enumeration import legal_baselines
 from spectune.search.guided.evidence import Evidence
 from spectune.search.guided.landscape import Landscape, chances
 from spectune.search.guided.paying import chance
@@ -58,8 +57,6 @@ class Guide:
         """
         self.space, self._seed = space, seed
         self.chart = Chart.of(space, engine)
-        default = next(legal_baselines(space, engine), None)
-        self._default = (self.chart.table.number(default) if default is not None else None) or 0
         self.beliefs = Beliefs(self.chart, space, borrowed)
         self._lender = lender
         self._refused: set[int] = set()
@@ -109,7 +106,7 @@ class Guide:
         if found.gain >= CLOSE and rng.random() < forecasts.exploring(known):
             return drawn(beliefs, untried, tried, rng)
         if beliefs.goals > 1 and found.gain < CLOSE and rng.random() < FRONT:
-            front = at_the_front(beliefs, untried, tried, self._default, rng)
+            front = at_the_front(beliefs, untried, tried, rng)
             if front.gain > max(COVERED, found.gain):
                 return front
         if found.gain < SATED and tried:

@@ -25,7 +25,7 @@ from spectune.search.storage.records import TrialRecord
 from spectune.search.storage.steps import Role
 from spectune.space import SearchSpace
 
-USUAL_SEARCH = 20  # launches of the guided search before it is sure, while nothing is known
+USUAL_SEARCH = 40  # launches of the guided search before it is sure, while nothing is known: a median of large spaces
 TEACHING = 10
 """A launch tells of others too: of n candidates that may still win about √(10 n) have to be launched, as random
 machines near their break-even showed."""
@@ -189,6 +189,10 @@ def _rests_on(records: Sequence[TrialRecord], space: SearchSpace, proposer: Prop
     if proposer.warm_start is not None:
         lent = proposer.warm_start
         return f"the {count(len(lent.evidence), 'launch')} of study {lent.study}; {cost}"
-    usual = f"; a search is sure after {count(USUAL_SEARCH, 'launch')}" if proposer.sampler == GUIDED else ""
+    usual = (
+        f"; a search of a large space is sure after some {count(USUAL_SEARCH, 'launch')}"
+        if proposer.sampler == GUIDED
+        else ""
+    )
     open_ = "; whether speculation pays is not known before the first launches" if space.algorithms else ""
     return f"guesses, since nothing was launched: {cost}{usual}{open_}"

@@ -81,8 +81,6 @@ class Proposer:
     def baseline(self) -> Candidate:
         """Return the no-speculation candidate with the first values of the file that are legal together.
 
-        But for CUDA graphs: the first that cover most levels, since a baseline outside them makes any speculation pay.
-
         Raises:
             SpectuneError: When every candidate without speculation is illegal or forbidden.
         """
@@ -148,8 +146,11 @@ class Proposer:
         return legal_candidates(self._space, self._engine)
 
     def openings(self, beside: Candidate | None = None) -> Iterator[Candidate]:
-        """Yield the first launch of every algorithm and drafter, as far as it is legal, with a candidate's settings."""
-        return filter(None, map(self.legal, opening_assignments(self._space, beside)))
+        """Yield the first launch of every algorithm and drafter, as far as it is legal, with a candidate's settings.
+
+        But for CUDA graphs, which cover as many levels as they can: outside them no speculation shows what it can do.
+        """
+        return filter(None, map(self._covered, opening_assignments(self._space, beside)))
 
     def _pending(self, records: Sequence[TrialRecord]) -> list[Candidate]:
         """Return the openings that are still to be made, beside the first baseline that ran.
@@ -240,8 +241,7 @@ class Proposer:
 
     @cached_property
     def _baseline(self) -> Candidate | None:
-        first = next(legal_baselines(self._space, self._engine), None)  # listing all takes long in a large space
-        return None if first is None else self._covered(first.values)
+        return next(legal_baselines(self._space, self._engine), None)  # listing all takes long in a large space
 
     @cached_property
     def _baselines(self) -> Sequence[Candidate]:

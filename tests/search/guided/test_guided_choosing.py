@@ -46,7 +46,7 @@ def known() -> tuple[Landscape, np.ndarray, list[int]]:
 def test_the_front_is_enlarged_more_than_by_the_best_mean(known: tuple[Landscape, np.ndarray, list[int]]) -> None:
     beliefs, untried, tried = known
     front = beliefs.means[:2, tried].T
-    chosen = at_the_front(beliefs, untried, tried, tried[0], np.random.default_rng(0))
+    chosen = at_the_front(beliefs, untried, tried, np.random.default_rng(0))
     mean = promising(beliefs, untried, tried, EVEN)
     points = beliefs.means[:2, [chosen.number, mean.number]].T
     gains = area_gains(points, front, front[0] - WORSE)
@@ -140,7 +140,7 @@ def test_draws_differ_and_are_good(known: tuple[Landscape, np.ndarray, list[int]
 def test_every_launch_says_what_it_is_for(known: tuple[Landscape, np.ndarray, list[int]]) -> None:
     beliefs, untried, tried = known
     at, rng = space(), np.random.default_rng(0)
-    front = at_the_front(beliefs, untried, tried, tried[0], rng)
+    front = at_the_front(beliefs, untried, tried, rng)
     counts = f"{at.objectives[int(np.argmax(front.weights))].name} counting {front.weights.max():.0%}"
     for found, aim in (
         (promising(beliefs, untried, tried, EVEN), "the most to gain by the mean of the objectives: "),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from guided_world import engine, launch, search, space
+from guided_world import TEXT, engine, launch, search, space
 
 from spectune.analysis.estimate import Estimate
 from spectune.cli.progress_words import left_words
@@ -25,9 +25,10 @@ def expected(records: list[TrialRecord], at: SearchSpace | None = None, sampler:
 
 
 def test_before_the_start_it_rests_on_guesses_and_says_which() -> None:
-    found = expected([])
-    assert (found.launches, found.most) == (29, 30)  # a baseline, 20 of search, 8 of confirmation
-    assert found.hours == pytest.approx(29 * (0.25 * 1200 + 2 * 20) / 3600)
+    at = space(TEXT.replace("trials: 30", "trials: 80"))
+    found = expected([], at)
+    assert (found.launches, found.most) == (61, 80)  # a baseline, 40 of search, 20 of confirmation
+    assert found.hours == pytest.approx(61 * (0.25 * 1200 + 2 * 20) / 3600)
     assert found.gpu_hours == found.hours  # one GPU
     assert found.rests_on.startswith("guesses, since nothing was launched: a launch taken to need 5.7 min")
     assert found.rests_on.endswith("; whether speculation pays is not known before the first launches")
