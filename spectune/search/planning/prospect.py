@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from spectune.counts import count
+from spectune.sampler_names import GUIDED
 from spectune.search.evidence.outcome import weigh
 from spectune.search.evidence.timeline import timeline
 from spectune.search.planning.budget import HOUR_S, left_s, most_launches, pace_s, spent_s
 from spectune.search.planning.finalists import still_to_confirm
 from spectune.search.planning.situation import as_now
 from spectune.search.proposing.proposals import Proposer
-from spectune.search.proposing.samplers import GUIDED
 from spectune.search.storage.records import TrialRecord
 from spectune.search.storage.steps import Role
 from spectune.space import SearchSpace

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from spectune.engines.parts import Illegal
 from spectune.engines.protocol import Engine
 from spectune.errors import SpectuneError
-from spectune.sampler_names import check_sampler
+from spectune.sampler_names import GUIDED, check_sampler
 from spectune.search.evidence.graph_cover import best_covered
 from spectune.search.evidence.noise import scatter_of
 from spectune.search.evidence.speeds import together
@@ -21,7 +21,7 @@ from spectune.search.guided.evidence import Evidence, evidence_of
 from spectune.search.proposing.exclusions import Exclusion, drafter_of, excluded, learned
 from spectune.search.proposing.first_launches import opening_assignments
 from spectune.search.proposing.optuna_draw import memory_study, suggested
-from spectune.search.proposing.samplers import GUIDED, STARTUP_LAUNCHES, stock_sampler
+from spectune.search.proposing.samplers import STARTUP_LAUNCHES, stock_sampler
 from spectune.search.proposing.warm_start import WarmStart
 from spectune.search.storage.records import Launch, TrialRecord
 from spectune.search.storage.steps import Step

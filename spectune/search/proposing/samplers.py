@@ -5,14 +5,13 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING
 
-from spectune.sampler_names import GUIDED, check_sampler
+from spectune.sampler_names import check_sampler
 from spectune.search.storage.values import distribution, searched
 from spectune.space import SearchSpace
 
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
 
-__all__ = ["GUIDED", "STARTUP_LAUNCHES", "stock_sampler"]
 STARTUP_LAUNCHES = 6
 """Launches after which a stock sampler stops drawing at random."""
 
